@@ -1,0 +1,41 @@
+# Each target makes or updates .venv by itself.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+.DEFAULT_GOAL := help
+
+help: ## say what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "hotset needs Python 3.11 or newer; say PYTHON=/path/to/python3.11 make ..." >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip -q install --disable-pip-version-check -U 'pip>=25.1'
+
+$(VENV)/.run: $(BIN)/python pyproject.toml constraints.txt
+	@$(BIN)/python -m pip -q install --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	@$(BIN)/python -m pip -q install --disable-pip-version-check -c constraints.txt --group check --group test
+	@touch $@
+
+install: $(VENV)/.run ## put hotset into .venv
+
+run: install ## show hotset at work on a recorded session, then keep serving
+	@$(BIN)/hotset demo
+
+test: $(VENV)/.dev ## run the tests
+	$(BIN)/python -m pytest -n auto
+
+check: $(VENV)/.dev ## format, lint, types, layers, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(MAKE) test
+
+bench-%: $(VENV)/.dev ## run one benchmark: bench-overhead, bench-store
+	$(BIN)/python -m bench.$*
+
+.PHONY: help install run test check

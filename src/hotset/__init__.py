@@ -1,0 +1,3 @@
+"""hotset: virtual memory for LLM agents."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""What an operator chose. The only reader of the environment and of TOML."""

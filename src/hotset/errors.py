@@ -1,0 +1,60 @@
+"""Every error hotset raises, and what the person who meets it can do.
+
+HotsetError
+├── BadInput            what was given cannot be used; nothing was changed
+│   ├── Malformed       a body that no dialect can read
+│   ├── BadConfig       a setting that cannot be used
+│   └── NotFound        no such session, page or turn
+├── StoreFailed         the store could not do it; nothing was half written
+│   ├── StoreTooNew     written by a newer hotset
+│   ├── StoreBusy       another process held the store for too long
+│   ├── DiskFull        no room left, also after the ballast was dropped
+│   └── PageDamaged     bytes on disk are not the bytes that were kept
+└── UpstreamFailed      the provider could not be reached or broke off
+"""
+
+from __future__ import annotations
+
+
+class HotsetError(Exception):
+    """The root: catch this to catch everything that hotset raises on purpose."""
+
+
+class BadInput(HotsetError):
+    """What was given cannot be used; nothing was changed."""
+
+
+class Malformed(BadInput):
+    """A request or reply body that no dialect can read."""
+
+
+class BadConfig(BadInput):
+    """A setting that cannot be used; the message names it and where it was set."""
+
+
+class NotFound(BadInput):
+    """No such session, page, turn or reference."""
+
+
+class StoreFailed(HotsetError):
+    """The store could not do what was asked; nothing was half written."""
+
+
+class StoreTooNew(StoreFailed):
+    """The store was written by a newer hotset than this one."""
+
+
+class StoreBusy(StoreFailed):
+    """Another process held the store for longer than we are willing to wait."""
+
+
+class DiskFull(StoreFailed):
+    """No room is left on the disk, also after the ballast was dropped."""
+
+
+class PageDamaged(StoreFailed):
+    """The bytes on disk are not the bytes that were kept."""
+
+
+class UpstreamFailed(HotsetError):
+    """The provider could not be reached, or broke off before its reply was whole."""

@@ -1,0 +1,1 @@
+"""What flows through the house: frozen data, nothing else."""

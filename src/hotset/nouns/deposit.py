@@ -1,0 +1,68 @@
+"""What can be handed to the store: each deposit becomes durable in one commit, or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hotset.nouns.message import Reply, Request
+from hotset.nouns.page import Gist, Kind, PageId, SessionId
+from hotset.nouns.turn import Event, Outcome, Reference, TurnRef
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request arrived."""
+
+    request: Request
+    time: float
+    agent: str
+    """Who asks, as far as it can be told: a header, or the client's own product name."""
+    key: str = ""
+    """The session's name from a header; it wins over everything that hotset could infer."""
+    client: str = ""
+    """What tells this client from another beside the body (its user agent)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A reply, or the lack of one, ended a turn."""
+
+    turn: TurnRef
+    time: float
+    outcome: Outcome
+    status: int
+    raw: bytes
+    """The reply's exact bytes, decoded from any transfer compression."""
+    reply: Reply = field(default_factory=Reply)
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A page that reaches the store by itself: a plan, a finding, a paper, a file."""
+
+    session: SessionId
+    agent: str
+    kind: Kind
+    content: bytes
+    time: float
+    media: str = "text/plain"
+    parent: PageId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gisted:
+    """Gists that were worked out."""
+
+    gists: tuple[Gist, ...]
+
+
+Deposit = Asked | Answered | Noted | Gisted | Event | Reference
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a deposit became. When you hold this, it is on disk."""
+
+    turn: TurnRef | None = None
+    pages: tuple[PageId, ...] = ()
+    """The pages that are new."""

@@ -1,0 +1,105 @@
+"""What flows over the wire, in one set of nouns for every dialect: requests, messages, parts, replies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hotset.nouns.page import Digest, Kind, Role
+
+
+class DialectName(StrEnum):
+    OPENAI_CHAT = "openai-chat"
+    OPENAI_RESPONSES = "openai-responses"
+    ANTHROPIC = "anthropic"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where something stands in a body's bytes: `body[start:end]`."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One block of a message, as a reader wants it."""
+
+    kind: Kind
+    content: bytes
+    """Text as UTF-8, a call's arguments as JSON, an image's own bytes, an unknown block as its JSON."""
+    media: str = "text/plain"
+    tool: str = ""
+    call: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One element of the conversation that a client sends."""
+
+    role: Role
+    raw: bytes
+    """Its exact bytes on the wire."""
+    parts: tuple[Part, ...]
+    essence: Digest
+    """The hash of what it says, blind to what clients change when they resend it: cache marks, key order, thinking."""
+    aside: bool = False
+    """True where later messages' identity does not build on it: system texts and reasoning, which clients change or drop."""
+    span: Span | None = None
+    """Where it stood in the body it was parsed from; None for a message that is new."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    name: str
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A parsed request. `dialect.render(request)` gives its bytes back, spliced where messages were replaced."""
+
+    dialect: DialectName
+    raw: bytes
+    model: str
+    stream: bool
+    messages: tuple[Message, ...]
+    array: Span
+    """Where the value that holds the messages stands in `raw`."""
+    system: tuple[Part, ...] = ()
+    """System text that stands outside the messages."""
+    tools: tuple[Tool, ...] = ()
+    params: bytes = b"{}"
+    """Every other top-level field, as raw JSON."""
+    previous: str = ""
+    """The provider-side reply that this request continues (`previous_response_id`)."""
+    hints: tuple[str, ...] = ()
+    """Body fields that tell one session from another (cache keys, user metadata)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the provider counted them."""
+
+    input: int = 0
+    """Uncached input tokens."""
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back, as far as it came."""
+
+    messages: tuple[Message, ...] = ()
+    """The assistant's messages, with `raw` in the form in which a client would send them back."""
+    usage: Usage = field(default_factory=Usage)
+    stop: str = ""
+    response_id: str = ""
+    model: str = ""
+    complete: bool = False
+    """The provider said that the reply was whole."""
+    error: str = ""
+    """The provider's own error type, if it answered with one."""

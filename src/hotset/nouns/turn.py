@@ -1,0 +1,130 @@
+"""Sessions, turns and the nodes of their lineage: the rows that say when, where and by whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hotset.nouns.message import DialectName, Usage
+from hotset.nouns.page import Chain, Digest, PageId, Role, SessionId
+
+
+class Outcome(StrEnum):
+    OPEN = "open"
+    """Sent; no reply kept yet."""
+    DONE = "done"
+    """The provider said that its reply was whole."""
+    REFUSED = "refused"
+    """The provider answered with an error status."""
+    BROKEN = "broken"
+    """The reply broke off, or the provider could not be reached."""
+    LEFT = "left"
+    """The client went away before the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRef:
+    session: SessionId
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    id: SessionId
+    key: str
+    """The name the client gave it in a header; empty where it gave none."""
+    agent: str
+    dialect: DialectName
+    started: float
+    title: str = ""
+    """The first words of its first prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A message at its place in a session's lineage."""
+
+    session: SessionId
+    chain: Chain
+    parent: Chain
+    role: Role
+    turn: int
+    branch: int
+    raw: Digest
+    """The address of the message's exact bytes."""
+    essence: Digest
+    aside: bool
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One request and its reply."""
+
+    session: SessionId
+    number: int
+    agent: str
+    branch: int
+    dialect: DialectName
+    model: str
+    streamed: bool
+    started: float
+    fingerprint: str
+    """A hash of what tells one client from another; see `store.lineage`."""
+    head: Chain
+    """The last message of the request."""
+    tail: Chain
+    """The last message of the reply; equal to `head` while there is none."""
+    system: Digest | None
+    tools: Digest | None
+    params: Digest
+    outcome: Outcome = Outcome.OPEN
+    finished: float = 0.0
+    status: int = 0
+    stop: str = ""
+    response_id: str = ""
+    error: str = ""
+    usage: Usage = field(default_factory=Usage)
+    reply: Digest | None = None
+    """The address of the reply's exact bytes."""
+
+    @property
+    def ref(self) -> TurnRef:
+        return TurnRef(self.session, self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSeen:
+    """A tool definition that a client offered to its model."""
+
+    name: str
+    digest: Digest
+    first_session: SessionId
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened and is worth knowing later. Never holds content."""
+
+    name: str
+    time: float
+    session: SessionId | None = None
+    turn: int = 0
+    detail: dict[str, str | int | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What stays in the window for pages that left it (see MISSION row V4)."""
+
+    id: str
+    session: SessionId
+    kind: str
+    pages: tuple[PageId, ...]
+    turns: tuple[int, int]
+    tokens: int
+    time: float
+    topics: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()

@@ -1,0 +1,139 @@
+"""Which session a request belongs to, told from its own past.
+
+A client resends its whole history with every call. Each message's chain is the hash of what it says and of the chain
+before it, so a known past is found by looking up one hash, and only the new tail has to be written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hotset.nouns.deposit import Asked
+from hotset.nouns.message import Message, Request
+from hotset.nouns.page import ROOT, Chain, Role, SessionId
+from hotset.nouns.turn import Outcome, Session
+from hotset.store.port import Lookup
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A message with its place in the lineage."""
+
+    message: Message
+    parent: Chain
+    chain: Chain
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """The session a request belongs to (None: a new one) and the lineage of its messages there."""
+
+    session: Session | None
+    base: Chain
+    links: tuple[Link, ...]
+
+    @property
+    def head(self) -> Chain:
+        return next((link.chain for link in reversed(self.links) if not link.message.aside), self.base)
+
+
+def chain(parent: Chain, message: Message) -> Chain:
+    """A message's identity. An aside never has the identity of a message that is built upon."""
+    mark = b"aside" if message.aside else b"message"
+    return Chain(hashlib.sha256(b"\0".join((parent.encode(), mark, message.essence.encode()))).hexdigest())
+
+
+def link(base: Chain, messages: Sequence[Message]) -> Iterator[Link]:
+    parent = base
+    for message in messages:
+        here = chain(parent, message)
+        yield Link(message, parent, here)
+        if not message.aside:
+            parent = here
+
+
+def recognise(asked: Asked, look: Lookup) -> Recognised:
+    """A header's key wins; then the reply that the request says it continues; then the longest past that is known."""
+    request = asked.request
+    if request.previous and (earlier := look.turn_by_response(request.previous)):
+        session = look.session(earlier.session)
+        if session is not None and asked.key in ("", session.key):
+            return Recognised(session, earlier.tail, tuple(link(earlier.tail, request.messages)))
+    links = tuple(link(ROOT, request.messages))
+    if asked.key:
+        return Recognised(look.session_by_key(asked.key), ROOT, links)
+    return Recognised(_by_past(asked, links, look), ROOT, links)
+
+
+def _by_past(asked: Asked, links: Sequence[Link], look: Lookup) -> Session | None:
+    built_upon = [each for each in links if not each.message.aside]
+    print_here = fingerprint(asked)
+    for depth in range(len(built_upon), 0, -1):
+        here = built_upon[depth - 1].chain
+        candidates = look.sessions_with(here)
+        if not candidates:
+            continue
+        has_past = any(each.message.role is Role.ASSISTANT for each in built_upon[:depth])
+        if has_past:
+            chosen = _nearest(candidates, print_here, look)
+        else:
+            chosen = _unanswered(candidates, here, print_here, look) if depth == len(built_upon) else None
+        return look.session(chosen) if chosen is not None else None
+    return None
+
+
+def _nearest(candidates: Sequence[SessionId], print_here: str, look: Lookup) -> SessionId | None:
+    """The candidate whose client resembles this one most; the most recent among equals."""
+    best: tuple[int, SessionId] | None = None
+    for id in candidates:
+        last = look.last_turn(id)
+        likeness = _likeness(print_here, last.fingerprint) if last is not None else 0
+        if likeness is not None and (best is None or likeness >= best[0]):
+            best = (likeness, id)
+    return best[1] if best is not None else None
+
+
+def _unanswered(candidates: Sequence[SessionId], head: Chain, print_here: str, look: Lookup) -> SessionId | None:
+    """A first message that was said before begins a new session, unless it repeats a call that got no reply."""
+    for id in reversed(candidates):
+        turn = look.turn_at(id, head)
+        if turn is not None and turn.fingerprint == print_here and turn.outcome not in (Outcome.OPEN, Outcome.DONE):
+            return id
+    return None
+
+
+def fingerprint(asked: Asked) -> str:
+    """What tells one client from another, trait by trait, each as a short hash; empty where there is nothing to tell."""
+    request = asked.request
+    return ".".join(
+        _short(trait)
+        for trait in (
+            "\n".join(request.hints),
+            asked.client,
+            asked.agent,
+            request.model,
+            _system(request),
+            "\n".join(tool.name for tool in request.tools),
+        )
+    )
+
+
+def _system(request: Request) -> str:
+    outside = [hashlib.sha256(part.content).hexdigest() for part in request.system]
+    inside = [message.essence for message in request.messages if message.role is Role.SYSTEM]
+    return "\n".join([*outside, *inside])
+
+
+def _likeness(one: str, other: str) -> int | None:
+    """Traits that agree minus traits that differ; None where both carry a session hint and the hints differ."""
+    pairs = list(zip(one.split("."), other.split("."), strict=True))
+    hint, other_hint = pairs[0]
+    if hint and other_hint and hint != other_hint:
+        return None
+    return sum(1 if a == b else -1 for a, b in pairs if a or b)
+
+
+def _short(trait: str) -> str:
+    return hashlib.sha256(trait.encode()).hexdigest()[:12] if trait else ""

@@ -1,0 +1,299 @@
+"""From a deposit to the rows of one commit. Every adapter shares this, so that they cannot disagree."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from hotset.errors import NotFound
+from hotset.nouns.deposit import Answered, Asked, Deposit, Gisted, Kept, Noted
+from hotset.nouns.message import Message, Part
+from hotset.nouns.page import ROOT, Chain, Kind, Page, PageId, Role, SessionId, digest
+from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
+from hotset.store.lineage import Link, fingerprint, link, recognise
+from hotset.store.port import Blob, Lookup, Writing
+
+_TITLE_CHARS = 80
+
+
+def place(deposit: Deposit, look: Lookup) -> tuple[Writing, Kept]:
+    """What to write for a deposit, and what to answer once it is written."""
+    match deposit:
+        case Asked():
+            return _asked(deposit, look)
+        case Answered():
+            return _answered(deposit, look)
+        case Noted():
+            return _noted(deposit, look)
+        case Gisted():
+            return Writing(gists=deposit.gists), Kept()
+        case Event():
+            return Writing(events=(deposit,)), Kept()
+        case Reference():
+            return Writing(references=(deposit,)), Kept()
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where and when something is written: the fields that rows of one deposit share."""
+
+    session: SessionId
+    agent: str
+    turn: int
+    time: float
+
+
+def _asked(asked: Asked, look: Lookup) -> tuple[Writing, Kept]:
+    request = asked.request
+    known = recognise(asked, look)
+    session = known.session or _new_session(asked, look)
+    last = look.last_turn(session.id) if known.session else None
+    place = _Place(session.id, asked.agent, (last.number if last else 0) + 1, asked.time)
+    nodes, pages, blobs = _messages(known.links, place, look)
+    system_pages, system_blobs = _system(request.system, place, look)
+    tools = tuple(ToolSeen(tool.name, digest(tool.raw), session.id, asked.time) for tool in request.tools)
+    system = _blob(b"\n\n".join(part.content for part in request.system)) if request.system else None
+    toolbox = _blob(b"[" + b",".join(tool.raw for tool in request.tools) + b"]") if request.tools else None
+    params = _blob(request.params)
+    turn = Turn(
+        session=session.id,
+        number=place.turn,
+        agent=asked.agent,
+        branch=_branch_of(known.head, nodes, session.id, look),
+        dialect=request.dialect,
+        model=request.model,
+        streamed=request.stream,
+        started=asked.time,
+        fingerprint=fingerprint(asked),
+        head=known.head,
+        tail=known.head,
+        system=system.digest if system else None,
+        tools=toolbox.digest if toolbox else None,
+        params=params.digest,
+    )
+    whole = (system, toolbox, params, *(_blob(tool.raw) for tool in request.tools))
+    writing = Writing(
+        blobs=(*blobs, *system_blobs, *(blob for blob in whole if blob is not None)),
+        sessions=() if known.session else (session,),
+        nodes=tuple(nodes),
+        pages=(*system_pages, *pages),
+        turns=(turn,),
+        tools=tools,
+    )
+    return writing, _kept(writing, turn)
+
+
+def _answered(answered: Answered, look: Lookup) -> tuple[Writing, Kept]:
+    turn = look.turn(answered.turn.session, answered.turn.number)
+    if turn is None:
+        raise NotFound(f"no turn {answered.turn.number} in session {answered.turn.session}")
+    reply = answered.reply
+    place = _Place(turn.session, turn.agent, turn.number, answered.time)
+    links = tuple(link(turn.head, reply.messages))
+    nodes, pages, blobs = _messages(links, place, look)
+    tail = next((each.chain for each in reversed(links) if not each.message.aside), turn.head)
+    raw = _blob(answered.raw) if answered.raw else None
+    ended = replace(
+        turn,
+        branch=_branch_of(tail, nodes, turn.session, look),
+        tail=tail,
+        outcome=answered.outcome,
+        finished=answered.time,
+        status=answered.status,
+        stop=reply.stop,
+        response_id=reply.response_id,
+        error=reply.error,
+        model=turn.model or reply.model,
+        usage=reply.usage,
+        reply=raw.digest if raw else None,
+    )
+    writing = Writing(blobs=(*blobs, *((raw,) if raw else ())), nodes=tuple(nodes), pages=tuple(pages), turns=(ended,))
+    return writing, _kept(writing, ended)
+
+
+def _noted(noted: Noted, look: Lookup) -> tuple[Writing, Kept]:
+    if look.session(noted.session) is None:
+        raise NotFound(f"no session {noted.session}")
+    if noted.parent is not None and look.page(noted.parent) is None:
+        raise NotFound(f"no page {noted.parent}")
+    last = look.last_turn(noted.session)
+    place = _Place(noted.session, noted.agent, last.number if last else 0, noted.time)
+    blob = _blob(noted.content)
+    salt = 0
+    while look.page(_page_id(noted.session, f"note:{noted.time!r}:{salt}", 0)) is not None:
+        salt += 1
+    page = _page(
+        Part(noted.kind, noted.content, noted.media),
+        id=_page_id(noted.session, f"note:{noted.time!r}:{salt}", 0),
+        role=Role.ASSISTANT,
+        place=place,
+        branch=last.branch if last else 0,
+        parent=noted.parent,
+        chain=ROOT,
+        position=0,
+    )
+    writing = Writing(blobs=(blob,), pages=(page,))
+    return writing, Kept(pages=(page.id,))
+
+
+def _messages(links: Iterable[Link], place: _Place, look: Lookup) -> tuple[list[Node], list[Page], list[Blob]]:
+    """Rows for the messages that are new in this session; a known past costs one look-up a message."""
+    nodes: list[Node] = []
+    pages: list[Page] = []
+    blobs: list[Blob] = []
+    fresh: dict[Chain, Node] = {}
+    last_page: dict[Chain, PageId] = {}
+    for each in _tail_of(tuple(links), place.session, look):
+        if each.chain in fresh:
+            continue
+        parent_page = last_page.get(each.parent) or look.last_page(place.session, each.parent)
+        node = _node(each, place, _branch(each, fresh, place.session, look))
+        raw = _blob(each.message.raw)
+        blobs.append(raw)
+        nodes.append(node)
+        fresh[node.chain] = node
+        for position, part in enumerate(each.message.parts):
+            page = _page(
+                part,
+                id=_page_id(place.session, each.chain, position),
+                role=each.message.role,
+                place=place,
+                branch=node.branch,
+                parent=parent_page,
+                chain=each.chain,
+                position=position,
+            )
+            pages.append(page)
+            blobs.append(_blob(part.content))
+            parent_page = page.id
+        if parent_page is not None:
+            last_page[each.chain] = parent_page
+    return nodes, pages, blobs
+
+
+def _tail_of(links: Sequence[Link], session: SessionId, look: Lookup) -> Iterator[Link]:
+    """The links whose messages the session does not hold yet."""
+    known_to = next(
+        (i for i in range(len(links) - 1, -1, -1) if not links[i].message.aside and look.node(session, links[i].chain)), -1
+    )
+    for index, each in enumerate(links):
+        if index <= known_to and not each.message.aside:
+            continue
+        if each.message.aside and look.node(session, each.chain):
+            continue
+        yield each
+
+
+def _branch(each: Link, fresh: dict[Chain, Node], session: SessionId, look: Lookup) -> int:
+    """A message that follows the tip of a line stays on it; one that follows an older message opens a new branch."""
+    if each.parent in fresh and not each.message.aside:
+        return fresh[each.parent].branch
+    parent = look.node(session, each.parent)
+    if each.message.aside:
+        return parent.branch if parent else (fresh[each.parent].branch if each.parent in fresh else 0)
+    if look.continued(session, each.parent):
+        return look.branches(session)
+    return parent.branch if parent else 0
+
+
+def _branch_of(here: Chain, nodes: Sequence[Node], session: SessionId, look: Lookup) -> int:
+    new = next((node for node in nodes if node.chain == here), None)
+    known = new or look.node(session, here)
+    return known.branch if known else 0
+
+
+def _node(each: Link, place: _Place, branch: int) -> Node:
+    message = each.message
+    return Node(
+        session=place.session,
+        chain=each.chain,
+        parent=each.parent,
+        role=message.role,
+        turn=place.turn,
+        branch=branch,
+        raw=digest(message.raw),
+        essence=message.essence,
+        aside=message.aside,
+        time=place.time,
+    )
+
+
+def _page(
+    part: Part,
+    *,
+    id: PageId,
+    role: Role,
+    place: _Place,
+    branch: int,
+    parent: PageId | None,
+    chain: Chain,
+    position: int,
+) -> Page:
+    return Page(
+        id=id,
+        session=place.session,
+        agent=place.agent,
+        turn=place.turn,
+        branch=branch,
+        kind=part.kind,
+        role=role,
+        parent=parent,
+        digest=digest(part.content),
+        size=len(part.content),
+        media=part.media,
+        time=place.time,
+        chain=chain,
+        position=position,
+        tool=part.tool,
+        call=part.call,
+    )
+
+
+def _system(parts: Sequence[Part], place: _Place, look: Lookup) -> tuple[list[Page], list[Blob]]:
+    """System text that stands outside the messages: a page whenever the session has not seen it before."""
+    pages: list[Page] = []
+    blobs: list[Blob] = []
+    for position, part in enumerate(parts):
+        id = _page_id(place.session, f"system:{digest(part.content)}", position)
+        if look.page(id) is not None:
+            continue
+        pages.append(_page(part, id=id, role=Role.SYSTEM, place=place, branch=0, parent=None, chain=ROOT, position=position))
+        blobs.append(_blob(part.content))
+    return pages, blobs
+
+
+def _new_session(asked: Asked, look: Lookup) -> Session:
+    """The same key gives the same id everywhere; without a key the first moment of the session names it."""
+    seed = f"key:{asked.key}" if asked.key else f"first:{asked.time!r}:{fingerprint(asked)}"
+    id = _session_id(seed)
+    salt = 0
+    while look.session(id) is not None:
+        salt += 1
+        id = _session_id(f"{seed}:{salt}")
+    return Session(id, asked.key, asked.agent, asked.request.dialect, asked.time, _title(asked.request.messages))
+
+
+def _title(messages: Sequence[Message]) -> str:
+    """The first words a person said; text in angle brackets is what clients put in front of them."""
+    said = [
+        part.content for message in messages if message.role is Role.USER for part in message.parts if part.kind is Kind.PROMPT
+    ]
+    first = next((text for text in said if not text.lstrip().startswith(b"<")), said[0] if said else b"")
+    return " ".join(first[: 8 * _TITLE_CHARS].decode("utf-8", "replace").split())[:_TITLE_CHARS]
+
+
+def _kept(writing: Writing, turn: Turn) -> Kept:
+    return Kept(turn.ref, tuple(page.id for page in writing.pages))
+
+
+def _blob(content: bytes) -> Blob:
+    return Blob(digest(content), content)
+
+
+def _session_id(seed: str) -> SessionId:
+    return SessionId("s" + hashlib.sha256(seed.encode()).hexdigest()[:11])
+
+
+def _page_id(session: SessionId, chain: str, position: int) -> PageId:
+    return PageId("p" + hashlib.sha256(f"{session}:{chain}:{position}".encode()).hexdigest()[:15])

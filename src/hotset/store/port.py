@@ -1,0 +1,195 @@
+"""What every store can do. `hotset.testing.check_store()` is the contract; SQL stays behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Protocol
+
+from hotset.nouns.deposit import Deposit, Kept
+from hotset.nouns.page import Chain, Digest, Gist, Kind, Page, PageId, SessionId
+from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which pages: every condition that is set must hold."""
+
+    session: SessionId | None = None
+    agent: str | None = None
+    kinds: frozenset[Kind] = frozenset()
+    """Any of these; a kind finds its special cases too (see `nouns.page.including`)."""
+    turns: tuple[int, int] | None = None
+    """First and last turn, both included."""
+    since: float | None = None
+    until: float | None = None
+    """Before this moment."""
+    branch: int | None = None
+    parent: PageId | None = None
+    """Children of this page."""
+    call: str | None = None
+    chain: Chain | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Content and its address."""
+
+    digest: Digest
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Something in the store that is not as it was kept."""
+
+    what: str
+    """`content`, `page`, `node`, `turn`, `session`, `event`, `reference`, `tool` or `file`."""
+    id: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """How much a store holds."""
+
+    sessions: int
+    turns: int
+    pages: int
+    blobs: int
+    content_bytes: int
+    """Bytes of content, before compression."""
+    stored_bytes: int
+    """Bytes of content as they lie on disk."""
+
+
+Row = Session | Turn | Node | Page | ToolSeen | Event | Reference | Gist | Blob
+"""Everything a store holds is one of these; `dump` gives them out and `load` takes them in."""
+
+
+class Lookup(Protocol):
+    """The questions that placing a deposit asks, answered inside the transaction that will write it."""
+
+    def session(self, id: SessionId) -> Session | None: ...
+
+    def session_by_key(self, key: str) -> Session | None: ...
+
+    def sessions_with(self, chain: Chain) -> Sequence[SessionId]:
+        """Every session in which a message with this chain occurred, the most recent last."""
+        ...
+
+    def node(self, session: SessionId, chain: Chain) -> Node | None: ...
+
+    def continued(self, session: SessionId, chain: Chain) -> bool:
+        """Does another message (not an aside) already follow this one in the session? `ROOT` asks for any first message."""
+        ...
+
+    def branches(self, session: SessionId) -> int:
+        """How many branches the session has; 0 while it has no messages."""
+        ...
+
+    def turn(self, session: SessionId, number: int) -> Turn | None: ...
+
+    def last_turn(self, session: SessionId) -> Turn | None: ...
+
+    def turn_at(self, session: SessionId, head: Chain) -> Turn | None:
+        """The latest turn whose request ended with this message."""
+        ...
+
+    def turn_by_response(self, response_id: str) -> Turn | None: ...
+
+    def last_page(self, session: SessionId, chain: Chain) -> PageId | None:
+        """The last page of a message."""
+        ...
+
+    def page(self, id: PageId) -> Page | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """The rows of one commit. A row that is there already is left as it is; only a turn is replaced by its newer state."""
+
+    blobs: tuple[Blob, ...] = ()
+    sessions: tuple[Session, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    pages: tuple[Page, ...] = ()
+    turns: tuple[Turn, ...] = ()
+    tools: tuple[ToolSeen, ...] = ()
+    events: tuple[Event, ...] = ()
+    references: tuple[Reference, ...] = ()
+    gists: tuple[Gist, ...] = ()
+
+
+class Store(Protocol):
+    """Keeps everything.
+
+    - What `keep`'s future resolves to is durable: it survives kill -9 and the loss of power.
+    - A deposit is written whole or not at all; a failed one changes nothing and raises a `StoreFailed`.
+    - Deposits are placed in the order in which they were handed over, each seeing those before it.
+    - Content comes back byte for byte, or `PageDamaged` is raised; never other bytes.
+    - Rows come back in the order in which they were kept, whatever the clock said.
+    - Safe to use from several threads and several processes at once.
+    """
+
+    def keep(self, deposit: Deposit) -> Future[Kept]: ...
+
+    def content(self, digest: Digest) -> bytes:
+        """Raises `NotFound`, or `PageDamaged`."""
+        ...
+
+    def page(self, id: PageId) -> Page:
+        """Raises `NotFound`."""
+        ...
+
+    def match(self, prefix: str) -> Sequence[PageId]:
+        """The first few page ids that begin with `prefix`."""
+        ...
+
+    def pages(self, where: Where) -> Iterator[Page]: ...
+
+    def session(self, id: SessionId) -> Session:
+        """Raises `NotFound`."""
+        ...
+
+    def sessions(self) -> Iterator[Session]: ...
+
+    def turns(self, session: SessionId) -> Iterator[Turn]: ...
+
+    def nodes(self, session: SessionId) -> Iterator[Node]: ...
+
+    def tools(self) -> Iterator[ToolSeen]: ...
+
+    def events(self, session: SessionId | None = None) -> Iterator[Event]: ...
+
+    def reference(self, id: str) -> Reference:
+        """Raises `NotFound`."""
+        ...
+
+    def references(self, session: SessionId) -> Iterator[Reference]: ...
+
+    def gist(self, id: PageId) -> Gist | None: ...
+
+    def ungisted(self, limit: int) -> Sequence[Page]:
+        """Pages that have no gist yet, oldest first."""
+        ...
+
+    def census(self) -> Census: ...
+
+    def verify(self) -> Iterator[Damage]:
+        """Every hash is worked out again; nothing is changed."""
+        ...
+
+    def dump(self, session: SessionId | None = None) -> Iterator[Row]:
+        """Everything, or everything of one session, such that `load` into an empty store gives an equal store."""
+        ...
+
+    def load(self, rows: Iterable[Row]) -> int:
+        """Takes in what `dump` gave out; rows that are there already stay. All or nothing.
+
+        Gives the number of rows that were new.
+        """
+        ...
+
+    def close(self) -> None: ...
