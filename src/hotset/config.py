@@ -1,1 +1,198 @@
-"""What an operator chose. The only reader of the environment and of TOML."""
+"""What an operator chose: flag over environment over file over default. The only reader of the environment and of TOML.
+
+A project's own folder is never a source of settings: a cloned repository must not be able to say where keys are sent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tomllib
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from hotset.errors import BadConfig
+
+DEFAULT_PORT = 4747
+
+_DEFAULT_URLS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+_PROJECT_MARKS = (".git", ".hg", ".jj", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """A provider, or anything that speaks like one."""
+
+    name: str
+    url: str
+    """What stands in front of `/chat/completions` or `/v1/messages`; never ends with a slash."""
+    proxy: str | None = None
+    """The HTTP proxy of this machine, where the environment names one for that host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    project: Path
+    """The folder that the agent works in."""
+    folder: Path
+    """Where hotset keeps what belongs to this project."""
+    port: int | None
+    """The port that was asked for; 0 is any, None lets hotset choose one and stay with it."""
+    upstreams: Mapping[str, Upstream]
+    origins: Mapping[str, str]
+    """For each setting, where its value came from."""
+
+
+def load(
+    *,
+    project: str | None = None,
+    data: str | None = None,
+    port: int | None = None,
+    openai_url: str | None = None,
+    anthropic_url: str | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Config:
+    """The settings in force. Raises `BadConfig` with the setting's name and where it was set."""
+    env = os.environ if environ is None else environ
+    path = user_file(env)
+    file = _read(path)
+    origins: dict[str, str] = {}
+
+    def pick(name: str, flag: str | None, default: str) -> str:
+        sources = (
+            (flag, f"--{name.replace('_', '-')}"),
+            (env.get(f"HOTSET_{name.upper()}"), f"HOTSET_{name.upper()}"),
+            (file.get(name), str(path)),
+        )
+        value, origins[name] = next(
+            ((value, origin) for value, origin in sources if value not in (None, "")), (default, "default")
+        )
+        if not isinstance(value, str):
+            raise BadConfig(f"{name} in {origins[name]} must be text")
+        return value
+
+    root = project_root(Path(pick("project", project, str(Path.cwd()))))
+    home = Path(pick("home", None, str(_platform_home()))).expanduser()
+    folder = Path(pick("data", data, str(home / "projects" / _folder_name(root)))).expanduser().absolute()
+    wanted_port = pick("port", None if port is None else str(port), "")
+    upstreams = {
+        name: pick(f"{name}_url", flag, _DEFAULT_URLS[name])
+        for name, flag in (("openai", openai_url), ("anthropic", anthropic_url))
+    }
+    upstreams |= _named(file, path, origins)
+    return Config(
+        project=root,
+        folder=folder,
+        port=_port(wanted_port, origins["port"]) if wanted_port else None,
+        upstreams={
+            name: Upstream(name, url := _url(name, value, origins[f"{name}_url"]), _proxy_for(url, env))
+            for name, value in upstreams.items()
+        },
+        origins=origins,
+    )
+
+
+def user_file(env: Mapping[str, str]) -> Path:
+    """`HOTSET_CONFIG`, or `config.toml` where the platform keeps a user's settings."""
+    if named := env.get("HOTSET_CONFIG"):
+        return Path(named).expanduser()
+    from platformdirs import user_config_path  # noqa: PLC0415 - read only when settings are
+
+    return user_config_path("hotset") / "config.toml"
+
+
+def project_root(start: Path) -> Path:
+    """The nearest folder upwards that looks like a project; the folder itself where none does."""
+    start = start.expanduser().resolve()
+    home = Path.home()
+    for folder in (start, *start.parents):
+        if folder == home:
+            break
+        if any((folder / mark).exists() for mark in _PROJECT_MARKS):
+            return folder
+    return start
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadConfig(f"{path} is not TOML: {error}") from error
+    except OSError as error:
+        raise BadConfig(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _named(file: Mapping[str, Any], path: Path, origins: dict[str, str]) -> dict[str, str]:
+    """Further upstreams: `[upstreams.NAME] url = "..."`."""
+    named: dict[str, str] = {}
+    tables = file.get("upstreams", {})
+    for name, table in tables.items() if isinstance(tables, dict) else ():
+        if not _NAME.fullmatch(name):
+            raise BadConfig(f"upstream {name!r} in {path}: a name is lower-case letters, digits and dashes")
+        if not isinstance(table, dict) or not isinstance(table.get("url"), str):
+            raise BadConfig(f'upstream {name!r} in {path} needs a url = "https://..."')
+        named[name] = table["url"]
+        origins[f"{name}_url"] = str(path)
+    return named
+
+
+def _url(name: str, value: str, origin: str) -> str:
+    """A base URL in the form in which we append paths to it."""
+    parts = urlsplit(value)
+    try:
+        port_is_bad = parts.port == 0
+    except ValueError:
+        port_is_bad = True
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or port_is_bad:
+        raise BadConfig(f"{name}_url ({origin}) must look like https://host or https://host/v1, not {value!r}")
+    if parts.username or parts.password:
+        raise BadConfig(f"{name}_url ({origin}) must not carry a user name or password")
+    bare = value.rstrip("/")
+    if name == "anthropic":
+        return bare.removesuffix("/v1")
+    return bare if parts.path.strip("/") else f"{bare}/v1"
+
+
+def _proxy_for(url: str, env: Mapping[str, str]) -> str | None:
+    """The proxy that any other client on this machine would use for that URL; loopback never goes through one."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if is_loopback(host):
+        return None
+    proxies = {name[: -len("_proxy")].lower(): value for name, value in env.items() if name.lower().endswith("_proxy") and value}
+    bypass = urllib.request.proxy_bypass_environment(host, {"no": proxies.get("no", "")})  # type: ignore[attr-defined]
+    return None if bypass else proxies.get(parts.scheme) or proxies.get("all")
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _port(value: str, origin: str) -> int:
+    if not value.isdigit() or int(value) > 65535:
+        raise BadConfig(f"port ({origin}) must be a number from 0 to 65535, not {value!r}")
+    return int(value)
+
+
+def _platform_home() -> Path:
+    from platformdirs import user_data_path  # noqa: PLC0415 - read only when settings are
+
+    return user_data_path("hotset")
+
+
+def _folder_name(root: Path) -> str:
+    """Readable, and never the same for two projects."""
+    name = re.sub(r"[^a-z0-9]+", "-", root.name.lower()).strip("-")[:32] or "root"
+    return f"{name}-{hashlib.sha256(os.fsencode(root)).hexdigest()[:8]}"

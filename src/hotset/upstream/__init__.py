@@ -1,0 +1,1 @@
+"""Sends: the only room that talks to providers."""

@@ -1,0 +1,39 @@
+"""One HTTP exchange as it stands at our door: what a client asked for, and what an upstream answered."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from hotset.nouns.message import DialectName
+
+Headers = tuple[tuple[bytes, bytes], ...]
+"""In the order and with the bytes in which they came."""
+
+
+def header(headers: Headers, name: bytes) -> str:
+    """The first value of a header, or nothing; `name` in lower case."""
+    return next((value.decode("latin-1") for key, value in headers if key.lower() == name), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    method: str
+    path: str
+    """Below the upstream's URL, still percent-encoded, with its query."""
+    headers: Headers
+    body: bytes | AsyncIterator[bytes]
+    """Bytes where we hold it whole; otherwise it streams through."""
+    upstream: str
+    dialect: DialectName | None
+    """Set where the call is a turn of a conversation; None passes through unread."""
+    unread: str = ""
+    """Why a call that could have been read is passed through unread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    status: int
+    headers: Headers
+    chunks: AsyncIterator[bytes]
+    """As they come; raises `UpstreamFailed` where the upstream broke off."""

@@ -1,0 +1,38 @@
+"""The one supervisor of work that nobody waits for. What fails here is counted and told, never raised at a client."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+_log = logging.getLogger("hotset")
+
+
+class Background:
+    def __init__(self, failed: Callable[[str, BaseException], None]) -> None:
+        self._failed = failed
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(self._watch(work, name), name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def drain(self, seconds: float) -> None:
+        """Waits for what is under way; what has not ended by then is cancelled."""
+        if not self._tasks:
+            return
+        _, late = await asyncio.wait(self._tasks, timeout=seconds)
+        for task in late:
+            _log.warning("%s did not end in %.0f s and was cancelled", task.get_name(), seconds)
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+    async def _watch(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        try:
+            await work
+        except Exception as error:  # the supervisor: nobody above could do anything about it
+            self._failed(name, error)

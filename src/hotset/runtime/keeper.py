@@ -1,0 +1,85 @@
+"""Hands things to the store and holds its troubles: a store that is down is a state to tell of, not an error to pass on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from hotset.errors import HotsetError, StoreFailed
+from hotset.nouns.deposit import Deposit, Kept
+from hotset.nouns.turn import Event
+from hotset.store.port import Store
+
+_log = logging.getLogger("hotset")
+
+_MOST_EVENTS = 1000
+_REOPEN_SECONDS = 5.0
+
+
+class Keeper:
+    def __init__(self, open_store: Callable[[], Store], monotonic: Callable[[], float]) -> None:
+        self._open = open_store
+        self._monotonic = monotonic
+        self._store: Store | None = None
+        self._tried = -_REOPEN_SECONDS
+        self._events: deque[Event] = deque(maxlen=_MOST_EVENTS)
+        """Events that could not be kept yet."""
+        self.trouble = ""
+        """Why nothing is being kept; empty while all is well."""
+
+    @property
+    def store(self) -> Store | None:
+        return self._store
+
+    def open(self) -> None:
+        """Opens the store, if it is not open and was not tried a moment ago. Blocks: not for the event loop."""
+        now = self._monotonic()
+        if self._store is not None or now - self._tried < _REOPEN_SECONDS:
+            return
+        self._tried = now
+        try:
+            self._store = self._open()
+        except (StoreFailed, OSError) as error:
+            self._say(str(error))
+        else:
+            self._say("")
+
+    async def keep(self, deposit: Deposit) -> Kept:
+        """Raises a `HotsetError`, and nothing else, where it could not be kept."""
+        if self._store is None:
+            await asyncio.to_thread(self.open)
+        if self._store is None:
+            raise StoreFailed(self.trouble or "the store is not open")
+        try:
+            kept = await asyncio.wrap_future(self._store.keep(deposit))
+        except StoreFailed as error:
+            self._say(str(error))
+            raise
+        self._say("")
+        self._retell()
+        return kept
+
+    async def happened(self, event: Event) -> None:
+        """Keeps an event now, or as soon as something can be kept again."""
+        try:
+            await self.keep(event)
+        except HotsetError:
+            self._events.append(event)
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def _retell(self) -> None:
+        while self._events and self._store is not None:
+            self._store.keep(self._events.popleft())
+
+    def _say(self, trouble: str) -> None:
+        if trouble and not self.trouble:
+            _log.error("the store keeps nothing: %s (calls go through untouched)", trouble)
+        if self.trouble and not trouble:
+            _log.warning("the store keeps again")
+        self.trouble = trouble

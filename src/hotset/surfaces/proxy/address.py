@@ -1,0 +1,140 @@
+"""Where a proxy of this project listens: the token, the note that a serving proxy leaves, and who answers there."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hotset.errors import BadInput
+
+HOST = "127.0.0.1"
+
+_ASK_SECONDS = 2.0
+_TOKEN_BYTES = 24
+_TOKEN_FILE = "token"  # noqa: S105 - the name of a file
+_NOTE_FILE = "proxy.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A serving proxy: what its note says."""
+
+    port: int
+    token: str
+    pid: int
+    nonce: str
+    """Made anew at every start, so that nobody mistakes another process on the port for this one."""
+    version: str
+    started: float
+
+    @property
+    def root(self) -> str:
+        return f"http://{HOST}:{self.port}/{self.token}"
+
+    @property
+    def openai_base_url(self) -> str:
+        return f"{self.root}/v1"
+
+    @property
+    def anthropic_base_url(self) -> str:
+        return self.root
+
+    @property
+    def dashboard_url(self) -> str:
+        return f"{self.root}/hotset/"
+
+    def announce(self) -> dict[str, Any]:
+        """What a ready file holds."""
+        return {
+            "openai_base_url": self.openai_base_url,
+            "anthropic_base_url": self.anthropic_base_url,
+            "dashboard_url": self.dashboard_url,
+            "pid": self.pid,
+        }
+
+
+def token(folder: Path) -> str:
+    """The project's token; made at the first start, in a file that only its owner can read."""
+    path = folder / _TOKEN_FILE
+    try:
+        return _read_token(path)
+    except FileNotFoundError:
+        pass
+    fresh = secrets.token_urlsafe(_TOKEN_BYTES)
+    try:
+        # Linked into place, so that of two first starts one wins and nobody reads half a token.
+        draft = folder / f".token-{secrets.token_hex(8)}"
+        _write_private(draft, fresh.encode())
+        try:
+            os.link(draft, path)
+        finally:
+            draft.unlink()
+    except FileExistsError:
+        return _read_token(path)
+    return fresh
+
+
+def leave_note(folder: Path, address: Address) -> None:
+    write_whole(folder / _NOTE_FILE, msgspec.json.encode(address))
+
+
+def take_note_back(folder: Path, address: Address) -> None:
+    """Removes our own note, and only ours."""
+    if read_note(folder) == address:
+        (folder / _NOTE_FILE).unlink(missing_ok=True)
+
+
+def read_note(folder: Path) -> Address | None:
+    """What the last proxy of this project said; it may be dead by now: see `ask`."""
+    try:
+        return msgspec.json.decode((folder / _NOTE_FILE).read_bytes(), type=Address)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def ask(address: Address, path: str = "hotset/status") -> dict[str, Any] | None:
+    """What the proxy at this address says of itself; None where it does not answer or is another one."""
+    connection = http.client.HTTPConnection(HOST, address.port, timeout=_ASK_SECONDS)
+    try:
+        connection.request("GET", f"/{address.token}/{path}")
+        response = connection.getresponse()
+        status: dict[str, Any] = msgspec.json.decode(response.read(), type=dict[str, Any])
+    except (OSError, http.client.HTTPException, msgspec.DecodeError):
+        return None
+    finally:
+        connection.close()
+    return status if status.get("nonce") == address.nonce else None
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """A private file that is there whole or not at all."""
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    _write_private(draft, content)
+    draft.replace(path)
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(descriptor, 0o600)
+        file.write(content)
+        file.flush()
+        os.fsync(descriptor)
+
+
+def _read_token(path: Path) -> str:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, "rb") as file:
+        mode = os.fstat(descriptor).st_mode
+        found = file.read(256).decode("ascii", "replace").strip()
+    if mode & 0o077:
+        raise BadInput(f"{path} can be read by others; run: chmod 600 {path}")
+    if len(found) < _TOKEN_BYTES or not all(c.isalnum() or c in "-_" for c in found):
+        raise BadInput(f"{path} does not hold a token; delete it and the next start makes a new one")
+    return found

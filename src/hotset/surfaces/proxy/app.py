@@ -1,0 +1,209 @@
+"""The proxy's door: ASGI in, a `Call` out, and the walk's reply back as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hotset.dialects.port import Dialects
+from hotset.nouns.call import Call, Headers
+from hotset.nouns.message import DialectName
+from hotset.runtime.codings import MOST
+from hotset.runtime.machine import Machine
+from hotset.runtime.walk import pass_through, walk
+from hotset.surfaces.proxy.guard import Guard, Refusal, encoded
+from hotset.surfaces.proxy.routes import route
+
+_log = logging.getLogger("hotset")
+
+_JSON: Headers = ((b"content-type", b"application/json"),)
+
+
+class Gone(Exception):
+    """The client went away before its request was whole."""
+
+
+def build(machine: Machine, guard: Guard, status: Callable[[], Awaitable[dict[str, Any]]]) -> ASGIApp:
+    """Everything behind the guard: our own pages under `/hotset/`, the rest of the world through `Proxy`."""
+
+    async def tell(_request: object) -> JSONResponse:
+        return JSONResponse(await status())
+
+    own = Starlette(routes=[Route("/", tell), Route("/status", tell)])
+    inner = Starlette(routes=[Mount("/hotset", own), Mount("/", Proxy(machine))])
+    return Guarded(inner, guard, machine.dialects)
+
+
+class Guarded:
+    """Lets in whom the guard admits, with the token taken off the path."""
+
+    def __init__(self, inner: ASGIApp, guard: Guard, dialects: Dialects) -> None:
+        self._inner = inner
+        self._guard = guard
+        self._dialects = dialects
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        headers: Headers = tuple(scope["headers"])
+        admitted = self._guard.admit(encoded(scope["raw_path"]), headers)
+        if isinstance(admitted, Refusal):
+            client = AsgiClient(send, _dialect_of(scope["path"]), self._dialects)
+            await client.refuse(admitted.status, admitted.message, ())
+            return
+        inner = dict(scope, path=admitted, raw_path=admitted.encode(), root_path="")
+        await self._inner(inner, receive, send)
+
+
+class Proxy:
+    """Every call that is not for hotset itself."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        machine = self._machine
+        headers: Headers = tuple(scope["headers"])
+        where = route(scope["method"], scope["raw_path"].decode(), headers, machine.config.upstreams)
+        client = AsgiClient(send, where.dialect if where else None, machine.dialects)
+        if where is None:
+            await client.refuse(404, "no upstream of that name is configured; `hotset status` lists them", ())
+            return
+        query = "?" + scope["query_string"].decode("latin-1") if scope["query_string"] else ""
+        upload = Upload(receive)
+        machine.tally.requests += 1
+        machine.tally.last = machine.clock()
+        try:
+            body: bytes | AsyncIterator[bytes] = upload.chunks()
+            unread = ""
+            if where.dialect is not None:
+                body, unread = await upload.whole(MOST)
+            call = Call(
+                method=scope["method"],
+                path=where.path + query,
+                headers=headers,
+                body=body,
+                upstream=where.upstream,
+                dialect=None if unread else where.dialect,
+                unread=unread,
+            )
+            if unread:
+                machine.bypass(unread, path=where.path)
+            await _unless_left(_go(call, client, machine), upload)
+        except Gone:
+            machine.tally.left += 1
+
+
+async def _go(call: Call, client: AsgiClient, machine: Machine) -> None:
+    """The walk; and where a fault of ours stands in its way, the client's bytes without it."""
+    if call.dialect is None:
+        await pass_through(call, client, machine)
+        return
+    try:
+        await walk(call, client, machine)
+    except Exception as error:  # fail open: whatever went wrong on our side, the client's bytes go through
+        _log.error("a fault of ours: %s", type(error).__name__, exc_info=_log.isEnabledFor(logging.DEBUG))
+        machine.bypass(f"a fault of ours: {type(error).__name__}", path=call.path.split("?")[0])
+        if client.begun:
+            client.broke()
+        else:
+            await pass_through(call, client, machine)
+
+
+async def _unless_left(work: Awaitable[None], upload: Upload) -> None:
+    """Ends the work at once when the client leaves, also before the first byte of a reply."""
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(upload.left())
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        leaving.cancel()
+        if not working.done():
+            working.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await working
+
+
+class Upload:
+    """A request's body as it comes in, and the moment its client leaves."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._first: list[bytes] = []
+        self._done = asyncio.Event()
+
+    async def whole(self, most: int) -> tuple[bytes | AsyncIterator[bytes], str]:
+        """The whole body; or, where it is larger than `most`, its stream and a word on why it stays unread."""
+        size = 0
+        while True:
+            message = await self._next()
+            self._first.append(message.get("body", b""))
+            size += len(self._first[-1])
+            if not message.get("more_body", False):
+                self._done.set()
+                return b"".join(self._first), ""
+            if size > most:
+                return self.chunks(), f"the body is larger than {most >> 20} MiB"
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        for chunk in self._first:
+            yield chunk
+        while not self._done.is_set():
+            message = await self._next()
+            if not message.get("more_body", False):
+                self._done.set()
+            if chunk := message.get("body", b""):
+                yield chunk
+
+    async def left(self) -> None:
+        """Returns when the client goes away; meaningful once the body has come."""
+        await self._done.wait()
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    async def _next(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        return message
+
+
+class AsgiClient:
+    """The client's end of a call; see `runtime.walk.Client`."""
+
+    def __init__(self, send: Send, dialect: DialectName | None, dialects: Dialects) -> None:
+        self._send = send
+        self._dialect = dialects[dialect or DialectName.OPENAI_CHAT]
+        self.begun = False
+
+    async def start(self, status: int, headers: Headers) -> None:
+        self.begun = True
+        await self._send({"type": "http.response.start", "status": status, "headers": list(headers)})
+
+    async def send(self, chunk: bytes) -> None:
+        await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+    async def finish(self) -> None:
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def refuse(self, status: int, message: str, headers: Headers) -> None:
+        body = self._dialect.refuse(status, f"hotset: {message}")
+        await self.start(status, (*_JSON, (b"content-length", str(len(body)).encode()), *headers))
+        await self._send({"type": "http.response.body", "body": body})
+
+    def broke(self) -> None:
+        """Returning without a last chunk makes the server close the connection, so that the client sees the break."""
+
+
+def _dialect_of(path: str) -> DialectName | None:
+    """The dialect in which to refuse a call that was not let in."""
+    return DialectName.ANTHROPIC if "/messages" in path else None

@@ -1,0 +1,142 @@
+"""Serves a project's proxy on loopback until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+import secrets
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import uvicorn
+
+from hotset import __version__
+from hotset.config import DEFAULT_PORT, Config
+from hotset.errors import BadConfig
+from hotset.runtime.machine import Machine
+from hotset.store.sqlite import SqliteStore
+from hotset.surfaces.proxy.address import HOST, Address, leave_note, read_note, take_note_back, token
+from hotset.surfaces.proxy.app import build
+from hotset.surfaces.proxy.guard import Guard
+
+_GRACE_SECONDS = 5
+_BACKLOG = 2048
+
+
+def serve(config: Config, *, ready: Callable[[Address], None]) -> None:
+    """Blocks until SIGINT or SIGTERM. Raises `BadConfig` where the port that was asked for is taken."""
+    with contextlib.closing(_listen(config)) as listener:
+        asyncio.run(_serve(config, listener, ready))
+
+
+async def _serve(config: Config, listener: socket.socket, ready: Callable[[Address], None]) -> None:
+    port: int = listener.getsockname()[1]
+    machine = Machine.start(config, lambda: SqliteStore.open(config.folder))
+    address = Address(port, token(config.folder), os.getpid(), secrets.token_hex(16), __version__, time.time())
+    app = build(machine, Guard(port, address.token), lambda: _status(machine, address))
+    server = _Server(
+        uvicorn.Config(
+            app,
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+        ),
+        lambda: _announce(config, address, ready),
+    )
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # its messages quote requests
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        take_note_back(config.folder, address)
+        await machine.close()
+
+
+def _announce(config: Config, address: Address, ready: Callable[[Address], None]) -> None:
+    leave_note(config.folder, address)
+    ready(address)
+
+
+class _Server(uvicorn.Server):
+    """Says when it serves; stops on SIGINT and SIGTERM without raising them again, so that what is under way is still kept."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._say_started = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._say_started()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        stops = (signal.SIGINT, signal.SIGTERM)
+        for stop in stops:
+            loop.add_signal_handler(stop, self.handle_exit, stop, None)
+        try:
+            yield
+        finally:
+            for stop in stops:
+                loop.remove_signal_handler(stop)
+
+
+def _listen(config: Config) -> socket.socket:
+    """The port that was asked for, or else the one of last time, the usual one, or any."""
+    if config.port is not None:
+        try:
+            return _bind(config.port)
+        except OSError as error:
+            raise BadConfig(f"port {config.port} cannot be used: {error.strerror}; choose another with --port") from error
+    last = read_note(config.folder)
+    for port in dict.fromkeys((last.port if last else DEFAULT_PORT, DEFAULT_PORT, 0)):
+        try:
+            return _bind(port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise BadConfig(f"cannot listen on {HOST}: {error.strerror}") from error
+    raise BadConfig(f"no port is free on {HOST}")
+
+
+def _bind(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((HOST, port))
+        listener.listen(_BACKLOG)
+        listener.setblocking(False)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+async def _status(machine: Machine, address: Address) -> dict[str, Any]:
+    tally = machine.tally
+    return {
+        "nonce": address.nonce,
+        "pid": address.pid,
+        "version": address.version,
+        "started": address.started,
+        "uptime": time.time() - address.started,
+        "project": str(machine.config.project),
+        "folder": str(machine.config.folder),
+        "store": machine.keeper.trouble or "ok",
+        "requests": tally.requests,
+        "kept": tally.kept,
+        "bypassed": tally.bypassed,
+        "left": tally.left,
+        "last": tally.last,
+        "upstreams": {name: upstream.url for name, upstream in machine.config.upstreams.items()},
+    }

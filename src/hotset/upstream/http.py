@@ -1,0 +1,116 @@
+"""Sends calls to the upstreams that the configuration names, and gives their bytes back untouched."""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Mapping
+
+import aiohttp
+import truststore
+from aiohttp import hdrs
+from multidict import CIMultiDict
+from yarl import URL
+
+from hotset.config import Upstream
+from hotset.errors import UpstreamFailed
+from hotset.nouns.call import Call, Response, header
+from hotset.upstream.headers import back, onward
+
+_CONNECT_SECONDS = 15.0
+_KEEPALIVE_SECONDS = 20.0  # well under what providers allow an idle connection, so that we rarely send into a closing one
+_WHOLE_BODY = 1 << 20  # a body up to this goes out in one write
+_SLICE = 1 << 18
+_NOT_ADDED = (hdrs.USER_AGENT, hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE)
+
+
+class Wire:
+    """One pool of connections to all upstreams. Made inside a running event loop."""
+
+    def __init__(self, upstreams: Mapping[str, Upstream]) -> None:
+        self._upstreams = upstreams
+        self._client = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE_SECONDS, ssl=_trust(upstreams)),
+            # Silence is the client's to judge: a model may think for minutes.
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            skip_auto_headers=_NOT_ADDED,
+            read_bufsize=1 << 17,
+            max_line_size=1 << 16,
+            max_field_size=1 << 16,
+        )
+
+    @contextlib.asynccontextmanager
+    async def send(self, call: Call) -> AsyncIterator[Response]:
+        """Raises `UpstreamFailed` where no reply began. Leaving the context before the end closes the connection."""
+        upstream = self._upstreams[call.upstream]
+        headers = CIMultiDict(onward(call.headers))
+        if length := _length(call):
+            headers[hdrs.CONTENT_LENGTH] = length
+        try:
+            reply = await self._client.request(
+                call.method,
+                URL(upstream.url + call.path, encoded=True),
+                headers=headers,
+                data=_data(call.body),
+                allow_redirects=False,
+                proxy=upstream.proxy,
+            )
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise UpstreamFailed(f"{upstream.name} at {_origin(upstream.url)} could not be reached: {_why(error)}") from error
+        try:
+            yield Response(reply.status, back(tuple(reply.raw_headers)), _chunks(reply, upstream))
+        finally:
+            # A reply that was read to its end has given its connection back; one that was not must not be read on.
+            reply.close()
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+async def _chunks(reply: aiohttp.ClientResponse, upstream: Upstream) -> AsyncIterator[bytes]:
+    try:
+        async for chunk in reply.content.iter_any():
+            yield chunk
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise UpstreamFailed(f"{upstream.name} broke off in mid-reply: {_why(error)}") from error
+
+
+def _data(body: bytes | AsyncIterator[bytes]) -> bytes | AsyncIterator[bytes] | None:
+    if isinstance(body, bytes):
+        return (body or None) if len(body) <= _WHOLE_BODY else _slices(body)
+    return body
+
+
+def _length(call: Call) -> str:
+    """Framed as the client framed it: with a length where it gave one, in chunks otherwise."""
+    if isinstance(call.body, bytes):
+        bodiless = not call.body and call.method in ("GET", "HEAD", "OPTIONS", "DELETE")
+        return "" if bodiless else str(len(call.body))
+    return header(call.headers, b"content-length")
+
+
+async def _slices(body: bytes) -> AsyncIterator[bytes]:
+    view = memoryview(body)
+    for start in range(0, len(body), _SLICE):
+        yield bytes(view[start : start + _SLICE])
+
+
+def _trust(upstreams: Mapping[str, Upstream]) -> ssl.SSLContext | bool:
+    """Reading the certificates takes tens of milliseconds, so only where some upstream wants TLS."""
+    wanted = any(upstream.url.startswith("https:") for upstream in upstreams.values())
+    return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if wanted else True
+
+
+def _origin(url: str) -> str:
+    return str(URL(url).origin())
+
+
+def _why(error: BaseException) -> str:
+    """Never the error's own text where that could quote a header."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return error.os_error.strerror or type(error.os_error).__name__
+    if isinstance(error, TimeoutError):
+        return f"no connection within {_CONNECT_SECONDS:.0f} s"
+    return type(error).__name__
