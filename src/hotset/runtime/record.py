@@ -21,6 +21,12 @@ _T = TypeVar("_T")
 _PATIENCE_SECONDS = 0.25
 """How long a client may wait for the store before its bytes go on without it."""
 
+_IMPATIENCE_SECONDS = 0.01
+"""How long it may wait once the store was found to be slow, until that keeps something in time again."""
+
+_BYTES_A_SECOND = 20 << 20
+"""What reading and keeping manages on a slow machine: a large body may take longer."""
+
 _SMALL = 16 << 10  # below this, reading on the event loop is faster than a trip to a thread
 _MARK_LENGTH = 64  # longer than the mark that ends a stream in any dialect
 
@@ -46,8 +52,8 @@ class Record:
     async def settle(self) -> None:
         """Returns when the request is durable, or when the client has waited long enough."""
         await self._wait(self._asked)
-        if not self._asked.done() and not self._trouble:
-            self._bypassed("the store is slow")
+        if self._ref is None and not self._trouble:
+            self._bypassed("a fault of ours" if self._asked.done() else "not kept in time")
 
     @property
     def headers(self) -> Headers:
@@ -92,10 +98,10 @@ class Record:
             self._ended = self._machine.background.spawn(self._keep_reply(outcome, self._ended), "keep a reply")
 
     async def _wait(self, task: asyncio.Task[None]) -> None:
-        # Once one call has found the store slow the next ones do not wait for it, until it answers again.
-        if self._machine.patient or task.done():
-            await asyncio.wait({task}, timeout=_PATIENCE_SECONDS)
-            self._machine.patient = task.done()
+        assert isinstance(self._call.body, bytes)
+        large = (len(self._call.body) + self._size) / _BYTES_A_SECOND
+        await asyncio.wait({task}, timeout=large + (_PATIENCE_SECONDS if self._machine.patient else _IMPATIENCE_SECONDS))
+        self._machine.patient = task.done()
 
     async def _keep_request(self) -> None:
         call, machine = self._call, self._machine
@@ -104,8 +110,9 @@ class Record:
             body = await _off_loop(len(call.body), decode, call.body, header(call.headers, b"content-encoding"))
             request = await _off_loop(len(body), self._dialect.parse, body)
         except Malformed as error:
-            # Not ours to judge: the upstream says what is wrong with it. Nothing is written.
-            self._bypassed(f"unreadable request: {error}")
+            # Not ours to judge: the upstream says what is wrong with it. Nothing is written, not even an event.
+            self._trouble = f"unreadable request: {error}"
+            machine.tally.bypassed += 1
             return
         asked = Asked(
             request=request,
@@ -120,7 +127,6 @@ class Record:
             self._bypassed(f"store: {error}")
             return
         self._ref = kept.turn
-        machine.patient = True
 
     async def _keep_reply(self, outcome: Outcome, earlier: asyncio.Task[None] | None) -> None:
         await asyncio.wait({self._asked, earlier} if earlier else {self._asked})

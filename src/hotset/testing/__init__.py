@@ -1,0 +1,37 @@
+"""What ships for tests, ours and yours: fakes that behave and contract checks. Each name is imported when it is first used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hotset.testing.clock import Clock
+    from hotset.testing.dialect_contract import check_dialect
+    from hotset.testing.ram_store import RamStore
+    from hotset.testing.store_contract import check_store
+    from hotset.testing.upstream.script import Call, Say
+    from hotset.testing.upstream.server import ScriptedUpstream
+
+__all__ = ["Call", "Clock", "RamStore", "Say", "ScriptedUpstream", "check_dialect", "check_store"]
+
+_HOMES = {
+    "Call": "hotset.testing.upstream.script",
+    "Clock": "hotset.testing.clock",
+    "RamStore": "hotset.testing.ram_store",
+    "Say": "hotset.testing.upstream.script",
+    "ScriptedUpstream": "hotset.testing.upstream.server",
+    "check_dialect": "hotset.testing.dialect_contract",
+    "check_store": "hotset.testing.store_contract",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,13 @@
+"""The command line: it asks and prints; it decides nothing."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """The console script."""
+    from hotset.surfaces.cli.ending import run  # noqa: PLC0415
+    from hotset.surfaces.cli.tree import hotset  # noqa: PLC0415 - whoever imports the package does not pay for click
+
+    sys.exit(run(hotset, sys.argv[1:]))

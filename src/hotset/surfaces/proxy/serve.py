@@ -10,6 +10,7 @@ import os
 import secrets
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,6 +21,8 @@ from hotset import __version__
 from hotset.config import DEFAULT_PORT, Config
 from hotset.errors import BadConfig
 from hotset.runtime.machine import Machine
+from hotset.store.folder import private_folder
+from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.proxy.address import HOST, Address, leave_note, read_note, take_note_back, token
 from hotset.surfaces.proxy.app import build
@@ -31,13 +34,20 @@ _BACKLOG = 2048
 
 def serve(config: Config, *, ready: Callable[[Address], None]) -> None:
     """Blocks until SIGINT or SIGTERM. Raises `BadConfig` where the port that was asked for is taken."""
-    with contextlib.closing(_listen(config)) as listener:
-        asyncio.run(_serve(config, listener, ready))
+    private_folder(config.folder)
+    with contextlib.closing(listen(config)) as listener:
+        asyncio.run(run(config, listener, lambda: SqliteStore.open(config.folder), lambda address, _stop: ready(address)))
 
 
-async def _serve(config: Config, listener: socket.socket, ready: Callable[[Address], None]) -> None:
+async def run(
+    config: Config,
+    listener: socket.socket,
+    open_store: Callable[[], Store],
+    ready: Callable[[Address, Callable[[], None]], None],
+) -> None:
+    """Serves on a listening socket; `ready` is told the address and a function that ends it, safe from any thread."""
     port: int = listener.getsockname()[1]
-    machine = Machine.start(config, lambda: SqliteStore.open(config.folder))
+    machine = Machine.start(config, open_store)
     address = Address(port, token(config.folder), os.getpid(), secrets.token_hex(16), __version__, time.time())
     app = build(machine, Guard(port, address.token), lambda: _status(machine, address))
     server = _Server(
@@ -52,28 +62,30 @@ async def _serve(config: Config, listener: socket.socket, ready: Callable[[Addre
             date_header=False,
             proxy_headers=False,
             timeout_graceful_shutdown=_GRACE_SECONDS,
-        ),
-        lambda: _announce(config, address, ready),
+        )
     )
+
+    def started() -> None:
+        leave_note(config.folder, address)
+        ready(address, server.stop)
+
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # its messages quote requests
     try:
-        await server.serve(sockets=[listener])
+        await server.serve_from(listener, started)
     finally:
         take_note_back(config.folder, address)
         await machine.close()
 
 
-def _announce(config: Config, address: Address, ready: Callable[[Address], None]) -> None:
-    leave_note(config.folder, address)
-    ready(address)
-
-
 class _Server(uvicorn.Server):
     """Says when it serves; stops on SIGINT and SIGTERM without raising them again, so that what is under way is still kept."""
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
-        super().__init__(config)
+    async def serve_from(self, listener: socket.socket, started: Callable[[], None]) -> None:
         self._say_started = started
+        await self.serve(sockets=[listener])
+
+    def stop(self) -> None:
+        self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -81,6 +93,9 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield  # signals are the main thread's business; whoever runs us in another one calls `stop`
+            return
         loop = asyncio.get_running_loop()
         stops = (signal.SIGINT, signal.SIGTERM)
         for stop in stops:
@@ -92,7 +107,7 @@ class _Server(uvicorn.Server):
                 loop.remove_signal_handler(stop)
 
 
-def _listen(config: Config) -> socket.socket:
+def listen(config: Config) -> socket.socket:
     """The port that was asked for, or else the one of last time, the usual one, or any."""
     if config.port is not None:
         try:
@@ -110,7 +125,8 @@ def _listen(config: Config) -> socket.socket:
 
 
 def _bind(port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # With the protocol named, asyncio turns Nagle's algorithm off; without it every reply would wait 40 ms for an ACK.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((HOST, port))

@@ -1,0 +1,250 @@
+"""What the proxy adds: the same requests to the same upstream, directly and through `hotset up`, interleaved in one run.
+
+    make bench-overhead
+
+The upstream answers at once with a canned reply, so every microsecond that we add shows. Small bodies are new sessions; large
+ones are a conversation of 300 KB that is resent with one more message each time, as agents do. Then 200 streams at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import multiprocessing
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+from bench.results import quantile, tell
+
+SMALL, LARGE, STREAMS = 2000, 300, 200
+EVENTS, EVERY = 40, 0.01
+WARM_UP = 50
+
+
+def main() -> None:
+    with canned_upstream() as upstream, served(upstream) as (address, pid):
+        direct = ("127.0.0.1", upstream, "/v1/messages")
+        through = ("127.0.0.1", address["port"], f"/{address['token']}/v1/messages")
+        sets = {
+            "1 KB bodies": compare(direct, through, [small(n) for n in range(SMALL)]),
+            "300 KB bodies": compare(direct, through, list(conversation(LARGE))),
+        }
+        sets |= asyncio.run(streams(direct, through))
+        sets["memory"] = {"hotset": {"rss_mb": resident(pid)}}
+    tell("overhead", sets)
+
+
+def compare(direct: tuple, through: tuple, bodies: list[bytes]) -> dict:
+    """Each body goes both ways, in turns; the connections stay open."""
+    times: dict[str, list[float]] = {"direct": [], "hotset": []}
+    with Line(*direct) as first, Line(*through) as second:
+        for n, body in enumerate(bodies):
+            pairs = [("direct", first), ("hotset", second)]
+            for name, line in pairs if n % 2 else reversed(pairs):
+                took = line.ask(body)
+                if n >= WARM_UP:
+                    times[name].append(took * 1e3)
+    figures = {name: {"p50_ms": quantile(taken, 0.5), "p99_ms": quantile(taken, 0.99)} for name, taken in times.items()}
+    for share in ("p50_ms", "p99_ms"):
+        figures["hotset"][f"added_{share}"] = figures["hotset"][share] - figures["direct"][share]
+    return figures
+
+
+class Line:
+    """One kept-alive connection, with as little client in the way as can be."""
+
+    def __init__(self, host: str, port: int, path: str) -> None:
+        self._socket = socket.create_connection((host, port))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._head = f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\nContent-Length: ".encode()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def ask(self, body: bytes) -> float:
+        begun = time.perf_counter()
+        self._socket.sendall(self._head + str(len(body)).encode() + b"\r\n\r\n" + body)
+        got = self._socket.recv(65536)
+        while not got.endswith(REPLY):
+            got += self._socket.recv(65536)
+        took = time.perf_counter() - begun
+        assert got.startswith(b"HTTP/1.1 200")
+        assert b"x-hotset-degraded" not in got, got[:500]
+        return took
+
+
+def small(n: int) -> bytes:
+    text = f"question {n} " + "with some words to fill a kilobyte " * 24
+    return json.dumps({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": text}]}).encode()
+
+
+def conversation(count: int) -> Iterator[bytes]:
+    """Sessions of 25 calls: a hundred messages of 3 KB, then one more question and answer with every call."""
+    words = [hashlib.sha256(str(n).encode()).hexdigest() for n in range(2000)]
+    messages: list[dict[str, str]] = []
+    for n in range(count):
+        if n % 25 == 0:
+            texts = (" ".join(words[(n + m * 31 + k) % 2000] for k in range(46)) for m in range(101))
+            messages = [{"role": ("user", "assistant")[m % 2], "content": text} for m, text in enumerate(texts)]
+        yield json.dumps({"model": "m", "max_tokens": 9, "messages": messages}).encode()
+        messages = [*messages, {"role": "assistant", "content": TEXT}, {"role": "user", "content": f"and then, number {n}?"}]
+
+
+async def streams(direct: tuple, through: tuple) -> dict:
+    """Many streams at once: bytes must be identical, the first ones soon."""
+    figures = {}
+    for name, (host, port, path) in (("direct", direct), ("hotset", through)):
+        begun = time.perf_counter()
+        got = await asyncio.gather(*(stream(host, port, path, n) for n in range(STREAMS)))
+        assert {body for _, body in got} == {SSE}, "bytes differ"
+        firsts = [first for first, _ in got]
+        figures[name] = {
+            "first_p50_ms": quantile(firsts, 0.5) * 1e3,
+            "first_p99_ms": quantile(firsts, 0.99) * 1e3,
+            "all_s": time.perf_counter() - begun,
+            "identical": len(got),
+        }
+    return {f"{STREAMS} streams at once": figures}
+
+
+async def stream(host: str, port: int, path: str, n: int) -> tuple[float, bytes]:
+    body = json.dumps({"model": "m", "stream": True, "messages": [{"role": "user", "content": f"stream {n}"}]}).encode()
+    reader, writer = await asyncio.open_connection(host, port)
+    begun = time.perf_counter()
+    writer.write(f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+    assert b"200" in await reader.readline()
+    while (await reader.readline()) != b"\r\n":
+        pass
+    got, first = b"", 0.0
+    while size := int(await reader.readline(), 16):
+        got += await reader.readexactly(size)
+        await reader.readexactly(2)
+        first = first or time.perf_counter() - begun
+    writer.close()
+    return first, got
+
+
+TEXT = "a canned reply"
+REPLY = json.dumps(
+    {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [{"type": "text", "text": TEXT}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
+).encode()
+
+
+def _event(name: str, **fields: object) -> bytes:
+    return f"event: {name}\ndata: {json.dumps({'type': name, **fields})}\n\n".encode()
+
+
+PIECES = [
+    _event("message_start", message={"id": "msg_1", "role": "assistant", "content": [], "usage": {}}),
+    _event("content_block_start", index=0, content_block={"type": "text", "text": ""}),
+    *(_event("content_block_delta", index=0, delta={"type": "text_delta", "text": f"word {n} "}) for n in range(EVENTS)),
+    _event("content_block_stop", index=0),
+    _event("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 9}),
+    _event("message_stop"),
+]
+SSE = b"".join(PIECES)
+
+
+class Canned(asyncio.Protocol):
+    """An upstream that answers at once."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self._got = b""
+
+    def data_received(self, data: bytes) -> None:
+        self._got += data
+        head, end, rest = self._got.partition(b"\r\n\r\n")
+        if not end:
+            return
+        length = next(int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
+        if len(rest) < length:
+            return
+        self._got = b""
+        if b'"stream": true' in rest:
+            self._task = asyncio.ensure_future(self._stream())
+        else:
+            self._transport.write(
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(REPLY), REPLY)
+            )
+
+    async def _stream(self) -> None:
+        self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for piece in PIECES:
+            self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            await asyncio.sleep(EVERY)
+        self._transport.write(b"0\r\n\r\n")
+
+
+def _upstream(listener: socket.socket) -> None:
+    async def run() -> None:
+        server = await asyncio.get_running_loop().create_server(Canned, sock=listener)
+        await server.serve_forever()
+
+    asyncio.run(run())
+
+
+@contextlib.contextmanager
+def canned_upstream() -> Iterator[int]:
+    listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    process = multiprocessing.get_context("fork").Process(target=_upstream, args=(listener,), daemon=True)
+    process.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        process.terminate()
+        process.join()
+        listener.close()
+
+
+@contextlib.contextmanager
+def served(upstream: int) -> Iterator[tuple[dict, int]]:
+    """`hotset up` as a user starts it."""
+    folder = Path(tempfile.mkdtemp(prefix="hotset-bench-"))
+    ready = folder / "ready.json"
+    command = [sys.executable, "-m", "hotset", "up", "--quiet", "--port", "0", "--data", str(folder / "data")]
+    command += ["--anthropic-url", f"http://127.0.0.1:{upstream}", "--ready-file", str(ready)]
+    process = subprocess.Popen(command)
+    try:
+        while not ready.exists():
+            assert process.poll() is None, "hotset up ended"
+            time.sleep(0.02)
+        root = json.loads(ready.read_text())["anthropic_base_url"]
+        port, token = root.split(":")[2].split("/")
+        yield {"port": int(port), "token": token}, process.pid
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+        shutil.rmtree(folder)
+
+
+def resident(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status")
+    if not status.exists():
+        return float(subprocess.check_output(["ps", "-o", "rss=", "-p", str(pid)])) / 1024
+    return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")) / 1024
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""How a command ends: 0 well, 1 with a finding, 2 with a failure; always a sentence, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from hotset.errors import HotsetError, NotFound
+
+OK, FOUND, FAILED = 0, 1, 2
+INTERRUPTED = 130
+
+
+def run(command: click.Command, arguments: Sequence[str]) -> int:
+    """The exit code of `hotset ARGUMENTS`."""
+    try:
+        code = command.main(list(arguments), prog_name="hotset", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return nobody_reads()
+    except click.UsageError as error:
+        error.show()
+        return FAILED
+    except (click.ClickException, click.Abort, HotsetError, OSError) as error:
+        sentence, code = _told(error)
+        click.echo(f"hotset: {sentence}", err=True)
+    return code if isinstance(code, int) else OK
+
+
+def nobody_reads() -> int:
+    """Whoever read our output has seen enough. Python would complain once more when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return OK
+
+
+def _told(error: Exception) -> tuple[str, int]:
+    match error:
+        case click.Abort():
+            return "stopped", INTERRUPTED
+        case click.ClickException():
+            return error.format_message(), FAILED
+        case NotFound():
+            return str(error), FOUND
+        case OSError():
+            return f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", FAILED
+        case _:
+            return str(error), FAILED

@@ -1,0 +1,77 @@
+"""`hotset export` and `hotset import`: sessions as JSON lines, from one store to another."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from hotset.errors import BadInput
+from hotset.store.exchange import read_lines, write_lines
+from hotset.store.sqlite import SqliteStore
+from hotset.surfaces.cli import meant
+from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.surfaces.cli.terminal import count, counting, emit_json, say
+
+
+@click.command(epilog=examples("hotset export -o all.jsonl", "hotset export --session last > session.jsonl"))
+@of_project
+@click.option("--session", metavar="S", help="Only this session: an id, the beginning of one, or `last`.")
+@click.option("-o", "--output", metavar="F", default="-", help="The file to write; default: stdout.")
+def export(chosen: Chosen, session: str | None, output: str) -> None:
+    """Write everything that is kept, or one session, as JSON lines. `hotset import` takes it in again."""
+    if output == "-" and sys.stdout.isatty():
+        raise BadInput("export writes data, not something to read: give a file with -o, or a pipe")
+    with meant.reading(chosen.config()) as store:
+        one = meant.session_id(store, session)
+        census = store.census()
+        total = None if one else census.sessions + census.turns + census.pages + census.blobs
+        with counting("exporting", total, quiet=chosen.quiet) as counter:
+            lines = counter.over(write_lines(store.dump(one)))
+            if output == "-":
+                sys.stdout.buffer.writelines(lines)
+                sys.stdout.buffer.flush()
+            else:
+                _write_whole(Path(output), lines)
+    say(f"{count(counter.count, 'row')} written", quiet=chosen.quiet)
+
+
+@click.command("import", epilog=examples("hotset import all.jsonl", "cat session.jsonl | hotset import -"))
+@click.argument("file", metavar="F")
+@of_project
+@as_json
+def import_(chosen: Chosen, file: str, as_json: bool) -> None:
+    """Take in what `hotset export` wrote; what is there already stays. All of it, or nothing."""
+    store = SqliteStore.open(chosen.config().folder)
+    try:
+        with _source(file) as lines, counting("importing", None, quiet=chosen.quiet) as counter:
+            new = store.load(counter.over(read_lines(lines)))
+    finally:
+        store.close()
+    if as_json:
+        emit_json({"rows": counter.count, "new": new})
+    say(f"{count(counter.count, 'row')} read, {new:,} of them new", quiet=chosen.quiet)
+
+
+def _source(file: str) -> BinaryIO:
+    return sys.stdin.buffer if file == "-" else Path(file).expanduser().open("rb")
+
+
+def _write_whole(path: Path, lines: Iterable[bytes]) -> None:
+    """A file that is there whole or not at all, and that only its owner can read: it holds conversations."""
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(descriptor)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise

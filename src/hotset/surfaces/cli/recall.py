@@ -1,0 +1,47 @@
+"""`hotset recall`: the exact bytes of one page."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from typing import Any
+
+import click
+
+from hotset.surfaces.cli import meant
+from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.surfaces.cli.terminal import emit_json, say
+
+
+@click.command(
+    epilog=examples(
+        "hotset recall p3f9a", "hotset recall toolu_01A09q90qw90lq917835lq9 > result.txt", "hotset recall p3f9a --json"
+    )
+)
+@click.argument("id")
+@of_project
+@as_json
+def recall(chosen: Chosen, id: str, as_json: bool) -> None:
+    """The exact bytes of one page, on stdout.
+
+    ID is a page's id or the beginning of one, a tool call's id (its result is meant), or content's SHA-256.
+    """
+    with meant.reading(chosen.config()) as store:
+        page, address = meant.content(store, id)
+        content = store.content(address)
+        gist = store.gist(page.id) if page is not None else None
+    if as_json:
+        emit_json({"page": page, "gist": gist, "digest": address, "size": len(content), **_told(content)})
+        return
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+    if sys.stdout.isatty() and not content.endswith(b"\n"):
+        say()
+
+
+def _told(content: bytes) -> dict[str, Any]:
+    """Content that is text as text, anything else in base64: both come back byte for byte."""
+    try:
+        return {"text": content.decode()}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(content).decode()}

@@ -1,0 +1,175 @@
+"""`hotset show`: one session, turn by turn."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import msgspec
+
+from hotset.errors import BadInput
+from hotset.nouns.page import Kind, Page
+from hotset.nouns.turn import Node, Outcome, Session, Turn
+from hotset.store.port import Store, Where
+from hotset.surfaces.cli import meant
+from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.surfaces.cli.terminal import count, emit, emit_json, moment, one_line, plain, say, size, span, width
+
+_ID_WIDTH, _KIND_WIDTH, _SIZE_WIDTH = 16, 13, 8
+
+_COLOURS = {
+    Kind.PROMPT: "green",
+    Kind.RESPONSE: "cyan",
+    Kind.THINKING: "bright_black",
+    Kind.TOOL_CALL: "yellow",
+    Kind.TOOL_RESULT: "blue",
+    Kind.SYSTEM: "magenta",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What is shown of a session."""
+
+    session: Session
+    turns: tuple[Turn, ...]
+    pages: dict[int, list[Page]]
+    """By the turn that brought them."""
+    forks: dict[int, int]
+    """For each branch but the first, the turn after which it leaves an older line; 0 where it began anew."""
+
+
+@click.command(
+    epilog=examples(
+        "hotset show last",
+        "hotset show s3f9a --turns 10-20",
+        "hotset show last --kind tool_result --full",
+        "hotset show last --json | jq '.turns[].model'",
+    )
+)
+@click.argument("session")
+@of_project
+@click.option("--turns", metavar="A-B", help="Only these turns: 7, 3-9, 12- or -5.")
+@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Only pages of this kind.")
+@click.option("--full", is_flag=True, help="Whole contents instead of first lines.")
+@as_json
+def show(chosen: Chosen, session: str, *, turns: str | None, kind: str | None, full: bool, as_json: bool) -> None:
+    """One session, turn by turn: what was said, called and read, and where it branched.
+
+    SESSION is an id, the beginning of one, or `last`.
+    """
+    bounds = turn_range(turns) if turns else None
+    with meant.reading(chosen.config()) as store:
+        story = tell(store, meant.session(store, session), bounds, Kind(kind) if kind else None)
+        if as_json:
+            emit_json(_document(store, story, full))
+            return
+        for line in _lines(store, story, full):
+            emit(line)
+    shown = next((page.id for pages in story.pages.values() for page in pages), None)
+    if shown is not None and not full:
+        say(f"\nThe exact bytes of a page: {chosen.hint(f'recall {shown}')}", quiet=chosen.quiet)
+
+
+def tell(store: Store, session: Session, bounds: tuple[int, int] | None, kind: Kind | None) -> Story:
+    pages: dict[int, list[Page]] = {}
+    for page in store.pages(Where(session=session.id, turns=bounds, kinds=frozenset({kind} if kind else ()))):
+        pages.setdefault(page.turn, []).append(page)
+    low, high = bounds or (0, sys.maxsize)
+    turns = tuple(turn for turn in store.turns(session.id) if low <= turn.number <= high and (not kind or turn.number in pages))
+    return Story(session, turns, pages, forks(store.nodes(session.id)))
+
+
+def forks(nodes: Iterable[Node]) -> dict[int, int]:
+    turn_of: dict[str, int] = {}
+    found: dict[int, int] = {}
+    for node in nodes:
+        turn_of[node.chain] = node.turn
+        if node.branch and not node.aside:
+            found.setdefault(node.branch, turn_of.get(node.parent, 0))
+    return found
+
+
+def turn_range(typed: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d{0,9})(-?)(\d{0,9})", typed)
+    if match is None or not (match[1] or match[3]):
+        raise BadInput(f"--turns {typed}: say 7, 3-9, 12- or -5")
+    low = int(match[1] or 1)
+    return low, int(match[3]) if match[3] else (sys.maxsize >> 1 if match[2] else low)
+
+
+def _lines(store: Store, story: Story, full: bool) -> Iterator[str]:
+    session = story.session
+    branches = len(story.forks) + 1
+    told = [session.id, session.agent, session.dialect, moment(session.started), count(len(story.turns), "turn")]
+    if branches > 1:
+        told.append(f"{branches} branches")
+    yield click.style("  ".join(told), bold=True)
+    if session.title:
+        yield plain(session.title)
+    branch = 0
+    for turn in story.turns:
+        yield ""
+        if turn.branch != branch:
+            branch = turn.branch
+            yield click.style(_branch_line(branch, story.forks), fg="red")
+        yield _turn_line(turn)
+        for page in story.pages.get(turn.number, []):
+            yield from _page_lines(store, page, full)
+
+
+def _branch_line(branch: int, forks: dict[int, int]) -> str:
+    if branch == 0:
+        return "── back on branch 0"
+    after = forks.get(branch, 0)
+    return f"── branch {branch}, " + (f"leaves after turn {after}" if after else "begins anew")
+
+
+def _turn_line(turn: Turn) -> str:
+    usage = turn.usage
+    told = [f"turn {turn.number}", turn.model, turn.outcome if turn.outcome is not Outcome.DONE else ""]
+    if turn.error:
+        told.append(turn.error)
+    if sent := usage.input + usage.cache_read + usage.cache_write:
+        cached = f" ({usage.cache_read:,} cached)" if usage.cache_read else ""
+        told.append(f"{sent:,}{cached} → {usage.output:,} tokens")
+    if turn.finished:
+        told.append(span(turn.finished - turn.started))
+    return click.style("  ".join(part for part in told if part), bold=True)
+
+
+def _page_lines(store: Store, page: Page, full: bool) -> Iterator[str]:
+    head = f"  {page.id:<{_ID_WIDTH}} {page.kind:<{_KIND_WIDTH}} {size(page.size):>{_SIZE_WIDTH}}  "
+    tool = f"{page.tool} " if page.tool else ""
+    colour = _COLOURS.get(page.kind.family)
+    if not page.media.startswith("text/") and page.media != "application/json":
+        yield click.style(head, fg=colour) + f"{tool}[{page.media}]"
+        return
+    content = store.content(page.digest)
+    if full:
+        yield click.style(f"{head}{plain(tool)}", fg=colour)
+        yield from (f"    {line}" for line in plain(content.decode("utf-8", "replace")).split("\n"))
+        return
+    room = max(20, width() - len(head) - len(tool))
+    yield click.style(head, fg=colour) + plain(tool) + one_line(content, room)
+
+
+def _document(store: Store, story: Story, full: bool) -> dict[str, Any]:
+    def page_of(page: Page) -> dict[str, Any]:
+        told: dict[str, Any] = msgspec.to_builtins(page)
+        if full:
+            told["content"] = store.content(page.digest).decode("utf-8", "replace")
+        return told
+
+    return {
+        "session": story.session,
+        "forks": {str(branch): turn for branch, turn in story.forks.items()},
+        "turns": [
+            {**msgspec.to_builtins(turn), "pages": [page_of(page) for page in story.pages.get(turn.number, [])]}
+            for turn in story.turns
+        ],
+    }

@@ -1,0 +1,151 @@
+"""What people see: data on stdout, everything else on stderr; colour and moving things only where someone watches."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+T = TypeVar("T")
+
+_PIPE_WIDTH = 120
+_NARROWEST = 20
+_GAP = "  "
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def say(text: str = "", *, quiet: bool = False) -> None:
+    """A word to the person, not part of the data."""
+    if not quiet:
+        click.echo(text, err=True)
+
+
+def emit(text: str) -> None:
+    """Data."""
+    click.echo(text)
+
+
+def emit_json(value: Any) -> None:
+    """Nouns, or anything made of them, as JSON."""
+    import msgspec  # noqa: PLC0415 - only those who ask for JSON pay for it
+
+    emit(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A rich console. rich itself honours NO_COLOR and notices a pipe."""
+    from rich.console import Console  # noqa: PLC0415 - 60 ms that help must not cost
+
+    return Console(stderr=stderr, highlight=False)
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[int] = ()) -> None:
+    """A table on stdout. The last column gives way where the terminal is narrow; the others are always whole."""
+    cells = [[plain(cell) for cell in row] for row in rows]
+    widths = [max(len(row[index]) for row in (headings, *cells)) for index in range(len(headings))]
+    room = max(_NARROWEST, width() - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1))
+    for number, row in enumerate((headings, *cells)):
+        front = [
+            cell.rjust(wide) if index in right else cell.ljust(wide)
+            for index, (cell, wide) in enumerate(zip(row, widths, strict=True))
+        ]
+        line = _GAP.join((*front[:-1], shortened(row[-1], room)))
+        emit(line if number else click.style(line, bold=True))
+
+
+@contextmanager
+def counting(title: str, total: int | None, *, quiet: bool = False) -> Iterator[Counter]:
+    """A progress bar on stderr, where a person watches; otherwise nothing."""
+    if quiet or not sys.stderr.isatty():
+        yield Counter()
+        return
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        yield Counter(progress, progress.add_task(title, total=total))
+
+
+class Counter:
+    """Moves a progress bar; one that nobody watches counts in silence."""
+
+    def __init__(self, progress: Any = None, task: Any = None) -> None:
+        self._progress = progress
+        self._task = task
+        self.count = 0
+
+    def step(self, by: int = 1) -> None:
+        self.count += by
+        if self._progress is not None:
+            self._progress.update(self._task, completed=self.count)
+
+    def over(self, items: Iterable[T]) -> Iterator[T]:
+        for item in items:
+            yield item
+            self.step()
+
+
+def size(count: float) -> str:
+    """Bytes as people read them."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def span(seconds: float) -> str:
+    """A length of time, in its largest unit."""
+    seconds = max(0.0, seconds)
+    if seconds < _MINUTE:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    if seconds < _HOUR:
+        return f"{seconds / _MINUTE:.0f} min"
+    if seconds < 2 * _DAY:
+        return f"{seconds / _HOUR:.0f} h"
+    return f"{seconds / _DAY:.0f} days"
+
+
+def moment(when: float) -> str:
+    """A point in time, on this machine's clock."""
+    return datetime.fromtimestamp(when, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def plain(text: str) -> str:
+    """Text that cannot move the cursor or recolour the terminal: what an agent read may carry control codes."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text.replace("\r\n", "\n"))
+
+
+def shortened(text: str, room: int) -> str:
+    return text if len(text) <= room else text[: room - 1] + "…"
+
+
+def width() -> int:
+    """Characters in a line: the terminal's, or what a reader of a pipe can be expected to have."""
+    return shutil.get_terminal_size((_PIPE_WIDTH, 24)).columns
+
+
+def one_line(content: bytes, room: int) -> str:
+    """The beginning of some content, on one line."""
+    begin = content[: 4 * room + 64]
+    text = plain(" ".join(begin.decode("utf-8", "replace").split()))
+    return shortened(text if begin == content else f"{text}…", room)
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,86 @@
+"""The commands: what each is called, what it is for in a few words, and the module that is loaded when it is asked for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import click
+
+import hotset as package
+from hotset.surfaces.cli.ending import nobody_reads
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    where: str
+    """`module:attribute`; imported only when the command runs or shows its own help."""
+    short: str
+
+
+GROUPS: dict[str, dict[str, Entry]] = {
+    "Serve": {
+        "up": Entry("up:up", "Serve the proxy for this project until Ctrl-C."),
+        "wrap": Entry("wrap:wrap", "Run an agent through the proxy: hotset wrap codex"),
+        "demo": Entry("demo:demo", "See it work on a recorded session; no key, no network."),
+    },
+    "Look": {
+        "status": Entry("status:status", "Is a proxy serving, and what is kept."),
+        "doctor": Entry("doctor:doctor", "Find out why nothing is kept, and what to do."),
+        "sessions": Entry("sessions:sessions", "The sessions of this project, newest first."),
+        "show": Entry("show:show", "One session, turn by turn."),
+        "recall": Entry("recall:recall", "The exact bytes of one page."),
+    },
+    "Care": {
+        "verify": Entry("verify:verify", "Check every byte that is kept."),
+        "repair": Entry("repair:repair", "Save what can be saved from a damaged store."),
+        "export": Entry("exchange:export", "Write sessions to a file of JSON lines."),
+        "import": Entry("exchange:import_", "Take in what export wrote."),
+    },
+    "About": {
+        "rows": Entry("rows:rows", "What hotset promises, and what of it works today."),
+    },
+}
+
+_ENTRIES = {name: entry for group in GROUPS.values() for name, entry in group.items()}
+
+
+class Tree(click.Group):
+    """Shows its help without loading a single command."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(_ENTRIES)
+
+    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        entry = _ENTRIES.get(name)
+        if entry is None:
+            return None
+        module, attribute = entry.where.split(":")
+        command: click.Command = getattr(import_module(f"hotset.surfaces.cli.{module}"), attribute)
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # click would call it a failure
+            return nobody_reads()
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, group in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, entry.short) for name, entry in group.items()])
+
+
+@click.group(
+    cls=Tree,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Begin with:  hotset demo   or   hotset wrap claude",
+)
+@click.version_option(package.__version__, prog_name="hotset")
+@click.pass_context
+def hotset(ctx: click.Context) -> None:
+    """Virtual memory for LLM agents: the hot set in the window, everything else whole in a store."""
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False

@@ -1,0 +1,81 @@
+"""`python -m hotset.testing.demo`: the show, then the real proxy for the current project."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+from pathlib import Path
+
+import click
+
+from hotset.config import Config
+from hotset.surfaces.cli.ending import run
+from hotset.surfaces.cli.options import Chosen, of_project
+from hotset.surfaces.cli.terminal import count, size
+from hotset.testing.demo.show import Shown, play
+from hotset.testing.demo.stage import empty_folder
+from hotset.testing.demo.view import Lines, Screen, screen
+
+_FOLDER = "demo"
+
+
+@click.command()
+@of_project
+@click.option("--once", is_flag=True)
+@click.option("--fast", is_flag=True)
+def demo(chosen: Chosen, once: bool, fast: bool) -> None:
+    config = chosen.config()
+    folder = empty_folder(_beside(config))
+    with screen() as live:
+        shown = play(folder, live, slowly=not fast and sys.stdout.isatty())
+    _conclude(Lines(), shown, folder)
+    if once:
+        return
+    sys.stdout.write(f"\nNow the real thing, for {config.project}:\n\n")
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "hotset", "up", *chosen.flags()])  # noqa: S606 - we have nothing more to do
+
+
+def _beside(config: Config) -> Path:
+    """A folder of its own: a demonstration does not mix with what is real."""
+    return config.folder.parent / _FOLDER if config.origins["data"] == "default" else config.folder / _FOLDER
+
+
+def _conclude(out: Screen, shown: Shown, folder: Path) -> None:
+    census = shown.held.census
+    out.say("\nWhat was kept, counted in the store:")
+    for kind, (pages, content) in shown.held.kinds.items():
+        out.say(f"  {pages:>4} {kind:<13} {size(content):>9}")
+    out.say(
+        f"  The agent sent {size(shown.sent)} in {count(shown.calls, 'call')}, its history again each time; "
+        f"the store holds {size(census.content_bytes)}, in {size(census.stored_bytes)} on disk."
+    )
+    out.say(
+        f"  {shown.found} of {shown.heard} replies survived kill -9; the proxy was back in {shown.down:.1f} s; {_went_on(shown)}."
+    )
+    if shown.held.largest is not None:
+        page = shown.held.largest
+        verdict = (
+            "byte for byte what the tool gave back" if shown.byte_equal else "NOT what the tool gave back: please report this"
+        )
+        out.say(f"  hotset recall {page.id}: {size(page.size)}, {verdict}.")
+    added = sorted(shown.added)
+    out.say(
+        f"  The proxy added {1000 * statistics.median(added):.1f} ms to a call in the middle, "
+        f"{1000 * added[int(0.95 * len(added))]:.1f} ms at the 95th percentile; requests and replies were on disk by then."
+    )
+    out.say("\nLook at it:")
+    first = shown.sessions[0]
+    for command in ("sessions", f"show {first}", f"show {first} --kind tool_result --turns 1-10", "verify"):
+        out.say(f"  hotset {command} --data {folder}")
+    out.say("\nConnect a real agent:")
+    out.say("  hotset wrap claude      (or codex, opencode, aider, goose, anything)")
+
+
+def _went_on(shown: Shown) -> str:
+    return "the session went on as one" if len(shown.sessions) == 1 else "the session did NOT go on as one: please report this"
+
+
+if __name__ == "__main__":
+    sys.exit(run(demo, sys.argv[1:]))

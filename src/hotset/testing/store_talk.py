@@ -1,0 +1,93 @@
+"""Conversations for tests of a store, in nouns alone: no dialect, no wire."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hotset.nouns.deposit import Answered, Asked, Deposit, Kept
+from hotset.nouns.message import DialectName, Message, Part, Reply, Request, Span, Usage
+from hotset.nouns.page import Kind, Role, digest
+from hotset.nouns.turn import Outcome, Turn, TurnRef
+from hotset.store.port import Store
+
+
+def said(role: Role, *texts: str, aside: bool = False) -> Message:
+    """A message of plain text; with no text, a message without parts."""
+    kind = {Role.USER: Kind.PROMPT, Role.ASSISTANT: Kind.RESPONSE, Role.SYSTEM: Kind.SYSTEM, Role.TOOL: Kind.TOOL_RESULT}[role]
+    return message(role, *(Part(kind, text.encode()) for text in texts), aside=aside)
+
+
+def message(role: Role, *parts: Part, aside: bool = False) -> Message:
+    shown = [[str(part.kind), part.content.decode("latin-1"), part.tool, part.call] for part in parts]
+    raw = json.dumps({"role": role, "parts": shown}).encode()
+    return Message(role, raw, parts, digest(raw), aside=aside)
+
+
+def request(*messages: Message, **traits: Any) -> Request:
+    """A request with these messages; `traits` are any other fields of `Request`."""
+    raw = b"[" + b",".join(each.raw for each in messages) + b"]"
+    plain = Request(DialectName.OPENAI_CHAT, raw, "model", stream=False, messages=messages, array=Span(0, len(raw)))
+    return replace(plain, **traits)
+
+
+@dataclass(slots=True)
+class Talk:
+    """A conversation as a client leads it: the whole history goes out again with every turn."""
+
+    store: Store
+    agent: str = "agent"
+    key: str = ""
+    client: str = "client/1"
+    traits: dict[str, Any] = field(default_factory=dict)
+    history: list[Message] = field(default_factory=list)
+    time: float = 1000.0
+
+    def asks(self, *messages: Message | str) -> Kept:
+        self.history += [said(Role.USER, each) if isinstance(each, str) else each for each in messages]
+        self.time += 1
+        asked = Asked(request(*self.history, **self.traits), self.time, self.agent, self.key, self.client)
+        return kept(self.store, asked)
+
+    def hears(self, turn: TurnRef | None, *messages: Message | str, outcome: Outcome = Outcome.DONE, id: str = "") -> Kept:
+        replies = tuple(said(Role.ASSISTANT, each) if isinstance(each, str) else each for each in messages)
+        assert turn is not None
+        self.time += 1
+        raw = b"reply:" + b"".join(each.raw for each in replies)
+        reply = Reply(replies, Usage(10, 2, 3, 4), "stop", id, "model-1", complete=outcome is Outcome.DONE)
+        answer = kept(self.store, Answered(turn, self.time, outcome, 200, raw, reply))
+        self.history += replies
+        return answer
+
+    def turn(self, question: str, answer: str) -> TurnRef:
+        asked = self.asks(question)
+        self.hears(asked.turn, answer)
+        assert asked.turn is not None
+        return asked.turn
+
+
+def kept(store: Store, deposit: Deposit) -> Kept:
+    return store.keep(deposit).result(timeout=60)
+
+
+@contextmanager
+def opened(open_store: Callable[[], Store]) -> Iterator[Store]:
+    store = open_store()
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def turn_of(answer: Kept) -> TurnRef:
+    assert answer.turn is not None, "a request did not become a turn"
+    return answer.turn
+
+
+def only_turn(store: Store, asked: Kept) -> Turn:
+    turns = list(store.turns(turn_of(asked).session))
+    assert len(turns) == 1, "one request is not one turn"
+    return turns[0]

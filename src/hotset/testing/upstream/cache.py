@@ -1,0 +1,199 @@
+"""What the providers' prompt caches would have charged: exact prefixes, pure, with the clock passed in.
+
+Anthropic caches where a request marks it; OpenAI caches by itself. Both only ever give back an exact prefix, so both
+are a set of prefix hashes with a time to live, and differ in where they write and where they look.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from hotset.testing.upstream.tokens import BYTES_A_TOKEN, estimate_tokens
+
+MINUTES = 60.0
+SHORT = 5 * MINUTES
+LONG = 60 * MINUTES
+MAX_BREAKPOINTS = 4
+LOOK_BACK = 20  # positions that each breakpoint checks for an earlier entry, itself included
+
+MINIMUM_PREFIX: Mapping[str, int] = {
+    "claude-opus-5": 512,
+    "claude-fable-5": 512,
+    "claude-mythos-5": 512,
+    "claude-opus-4-7": 2048,
+    "claude-opus-4-6": 4096,
+    "claude-opus-4-5": 4096,
+    "claude-haiku-4-5": 4096,
+}
+"""Tokens below which Anthropic silently does not cache, by the beginning of the model's name."""
+DEFAULT_MINIMUM = 1024
+
+OPENAI_MINIMUM = 1024
+OPENAI_STEP = 128
+
+
+class BreakpointsRefused(ValueError):
+    """Cache marks that the provider answers with a 400; the message is the provider's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A request's input tokens by what they cost."""
+
+    fresh: int = 0
+    read: int = 0
+    written: int = 0
+    """Written to the cache, for whatever time."""
+    written_long: int = 0
+    """The part of `written` that was asked to stay for an hour."""
+
+    @property
+    def total(self) -> int:
+        return self.fresh + self.read + self.written
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A piece of a prompt that is cached whole or not at all."""
+
+    raw: bytes
+    ttl: float | None = None
+    """Seconds, where a breakpoint stands on this block."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedPrompt:
+    """A prompt that says where to cache (Anthropic), in the order in which its prefix is built."""
+
+    model: str
+    tools: tuple[Block, ...]
+    system: tuple[Block, ...]
+    messages: tuple[Block, ...]
+    settings: bytes = b""
+    """What only the messages depend on: tool choice and thinking."""
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        return self.tools + self.system + self.messages
+
+
+@dataclass(frozen=True, slots=True)
+class PlainPrompt:
+    """A prompt that is cached without asking (OpenAI)."""
+
+    model: str
+    content: bytes
+    """Everything the model reads, tools first."""
+    route: str = ""
+    """`prompt_cache_key`: requests with another key reach another machine, with another cache."""
+    ttl: float = SHORT
+    pays_writes: bool = False
+    """Models from gpt-5.6 on charge for what they write and say how much it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    expires: float
+    ttl: float
+
+
+@dataclass(frozen=True, slots=True)
+class PromptCache:
+    """The prefixes that a provider holds, by hash."""
+
+    entries: Mapping[bytes, Entry] = field(default_factory=dict)
+
+    def holds(self, prefix: bytes, now: float) -> bool:
+        return prefix in self.entries and self.entries[prefix].expires > now
+
+    def used(self, prefixes: Mapping[bytes, float], now: float) -> PromptCache:
+        """The cache after these prefixes, each with its time to live, were written or read: use refreshes."""
+        kept = {prefix: entry for prefix, entry in self.entries.items() if entry.expires > now}
+        for prefix, ttl in prefixes.items():
+            longest = max(ttl, kept[prefix].ttl) if prefix in kept else ttl
+            kept[prefix] = Entry(now + longest, longest)
+        return PromptCache(kept)
+
+
+def serve_marked(cache: PromptCache, prompt: MarkedPrompt, now: float) -> tuple[Charge, PromptCache]:
+    """What a request costs by Anthropic's rules, and the cache after it."""
+    blocks = prompt.blocks
+    marks = [place for place, block in enumerate(blocks) if block.ttl is not None]
+    _check_marks([blocks[place].ttl or 0.0 for place in marks])
+    prefixes = _prefixes(prompt)
+    upto = [0, *accumulate(estimate_tokens(block.raw) for block in blocks)]
+    minimum = minimum_prefix(prompt.model)
+    marks = [place for place in marks if upto[place + 1] >= minimum]
+    hit = max((_hit(cache, prefixes, mark, now) for mark in marks), default=-1)
+    last = max(marks, default=-1)
+    last_long = max((mark for mark in marks if blocks[mark].ttl == LONG), default=-1)
+    read = upto[hit + 1]
+    written = max(0, upto[last + 1] - read)
+    charge = Charge(
+        fresh=upto[-1] - read - written,
+        read=read,
+        written=written,
+        written_long=max(0, upto[last_long + 1] - read),
+    )
+    touched = {prefixes[mark]: blocks[mark].ttl or SHORT for mark in marks}
+    if hit >= 0:
+        touched.setdefault(prefixes[hit], SHORT)
+    return charge, cache.used(touched, now)
+
+
+def serve_plain(cache: PromptCache, prompt: PlainPrompt, now: float) -> tuple[Charge, PromptCache]:
+    """What a request costs by OpenAI's rules, and the cache after it."""
+    total = estimate_tokens(prompt.content)
+    prefixes = _steps(prompt)
+    hit = max((place for place, prefix in enumerate(prefixes) if cache.holds(prefix, now)), default=-1)
+    read = OPENAI_MINIMUM + hit * OPENAI_STEP if hit >= 0 else 0
+    cacheable = OPENAI_MINIMUM + (len(prefixes) - 1) * OPENAI_STEP if prefixes else 0
+    written = cacheable - read if prompt.pays_writes else 0
+    return Charge(total - read - written, read, written), cache.used(dict.fromkeys(prefixes, prompt.ttl), now)
+
+
+def minimum_prefix(model: str) -> int:
+    return next((minimum for name, minimum in MINIMUM_PREFIX.items() if model.startswith(name)), DEFAULT_MINIMUM)
+
+
+def _check_marks(ttls: Sequence[float]) -> None:
+    if len(ttls) > MAX_BREAKPOINTS:
+        raise BreakpointsRefused(f"A maximum of {MAX_BREAKPOINTS} blocks with cache_control may be provided. Found {len(ttls)}.")
+    if list(ttls) != sorted(ttls, reverse=True):
+        raise BreakpointsRefused(
+            "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. "
+            "Note that blocks are processed in the following order: `tools`, `system`, `messages`."
+        )
+
+
+def _prefixes(prompt: MarkedPrompt) -> list[bytes]:
+    """For each block the hash of everything up to its end."""
+    head = _chain(hashlib.sha256(prompt.model.encode()).digest(), prompt.tools + prompt.system)
+    messages_start = hashlib.sha256(head[-1] + prompt.settings).digest()
+    return head[1:] + _chain(messages_start, prompt.messages)[1:]
+
+
+def _chain(start: bytes, blocks: Iterable[Block]) -> list[bytes]:
+    return list(accumulate(blocks, lambda before, block: hashlib.sha256(before + block.raw).digest(), initial=start))
+
+
+def _hit(cache: PromptCache, prefixes: Sequence[bytes], mark: int, now: float) -> int:
+    """The last position within reach of the breakpoint whose prefix is held; -1 where there is none."""
+    reach = range(mark, max(-1, mark - LOOK_BACK), -1)
+    return next((place for place in reach if cache.holds(prefixes[place], now)), -1)
+
+
+def _steps(prompt: PlainPrompt) -> list[bytes]:
+    """The hashes of the prompt's beginnings, from the minimum on, step by step."""
+    running = hashlib.sha256(f"{prompt.model}\0{prompt.route}\0".encode())
+    prefixes, done = [], 0
+    whole_tokens = len(prompt.content) // BYTES_A_TOKEN  # a token that is not yet full may still change
+    for tokens in range(OPENAI_MINIMUM, whole_tokens + 1, OPENAI_STEP):
+        end = tokens * BYTES_A_TOKEN
+        running.update(prompt.content[done:end])
+        prefixes.append(running.digest())
+        done = end
+    return prefixes

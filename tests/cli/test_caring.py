@@ -1,0 +1,117 @@
+"""Caring for what is kept: verify, export, import, repair."""
+
+from __future__ import annotations
+
+import apsw
+import pytest
+
+from hotset.store.folder import DATABASE
+from tests.cli.conftest import LARGE, Desk
+
+
+def damage(desk: Desk) -> None:
+    """Changes a byte of content on disk, behind the store's back."""
+    connection = apsw.Connection(str(desk.data / DATABASE))
+    connection.execute("UPDATE blob SET body = zeroblob(length(body)) WHERE size = ?", (len(LARGE),))
+    connection.close()
+
+
+def test_a_store_that_is_whole_is_said_to_be(filled: Desk):
+    ran = filled.run("verify")
+
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err.startswith("all is whole: 10 pages of 1 session")
+    assert filled.run("verify", "--json").json()["ok"] is True
+
+
+def test_damage_is_a_finding_with_what_to_do(filled: Desk):
+    damage(filled)
+
+    ran = filled.run("verify")
+    told = filled.run("verify", "--json")
+
+    assert ran.code == told.code == 1
+    assert "hotset repair" in ran.err
+    assert [each["what"] for each in told.json()["damages"]] == ["content"]
+    recalled = filled.run("recall", "toolu_1")
+    assert (recalled.code, recalled.raw) == (2, b"")
+
+
+def test_repair_saves_the_rest_and_makes_again_what_can_be_made_again(filled: Desk):
+    damage(filled)
+
+    ran = filled.run("repair", "--yes", "--json")
+
+    report = ran.json()
+    assert (ran.code, report["whole"]) == (1, False)  # a blob was lost ...
+    assert (report["rederived"], report["missing"]) == (1, [])  # ... and read again from its message
+    assert filled.run("verify").code == 0
+    assert filled.run("recall", "toolu_1").raw == LARGE.encode()
+    assert report["damaged"] in ran.err
+
+
+def test_repair_asks_before_it_begins(filled: Desk):
+    ran = filled.run("repair")
+
+    assert (ran.code, ran.raw) == (2, b"")
+    assert "--yes" in ran.err
+
+
+def test_repair_waits_until_nobody_works_with_the_store(filled: Desk, to_upstream):
+    with filled.serving(env=to_upstream):
+        ran = filled.run("repair", "--yes")
+
+    assert ran.code == 2
+    assert "in use" in ran.err
+
+
+def test_what_is_exported_can_be_imported_elsewhere(filled: Desk, tmp_path):
+    file, other = tmp_path / "all.jsonl", str(tmp_path / "other")
+
+    assert filled.run("export", "-o", str(file)).code == 0
+    assert file.stat().st_mode & 0o777 == 0o600
+    first = filled.run("import", str(file), "--data", other, "--json").json()
+    second = filled.run("import", str(file), "--data", other, "--json").json()
+
+    assert first["new"] == first["rows"] == second["rows"]
+    assert second["new"] == 0
+    assert filled.run("show", "last", "--json", "--data", other).json() == filled.run("show", "last", "--json").json()
+    assert filled.run("recall", "toolu_1", "--data", other).raw == LARGE.encode()
+
+
+def test_one_session_goes_through_a_pipe(filled: Desk, tmp_path):
+    lines = filled.run("export", "--session", "last").raw
+
+    ran = filled.run("import", "-", "--data", str(tmp_path / "other"), given=lines)
+
+    assert ran.code == 0
+    assert "rows read" in ran.err
+
+
+def test_a_file_that_is_no_export_changes_nothing(filled: Desk, tmp_path):
+    ran = filled.run("import", "-", "--data", str(tmp_path / "other"), given=b"not json\n")
+
+    assert ran.code == 2
+    assert "Traceback" not in ran.err
+    assert filled.run("sessions", "--data", str(tmp_path / "other"), "--json").json() == []
+
+
+def test_an_export_that_cannot_be_written_leaves_nothing_behind(filled: Desk, tmp_path):
+    ran = filled.run("export", "-o", str(tmp_path / "no" / "such" / "folder.jsonl"))
+
+    assert ran.code == 2
+    assert ran.err.startswith("hotset: No such file or directory")
+
+
+def test_a_file_that_is_not_there_is_told_in_a_sentence(desk: Desk):
+    ran = desk.run("import", "missing.jsonl")
+
+    assert (ran.code, ran.err) == (2, "hotset: No such file or directory: missing.jsonl\n")
+
+
+@pytest.mark.parametrize("command", ["verify", "repair", "export"])
+def test_caring_for_nothing_is_a_finding(desk: Desk, command: str):
+    ran = desk.run(command, *(["--yes"] if command == "repair" else []))
+
+    assert ran.code == 1
+    assert "nothing is kept yet" in ran.err

@@ -1,0 +1,103 @@
+"""Store down, store slow, disk full, our own bug: the client's bytes go through, and it is told."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+import pytest
+
+from hotset.errors import DiskFull, StoreFailed
+from hotset.nouns.turn import Event
+from hotset.testing import RamStore
+from tests.proxy.wire import DIALECTS, post, question
+
+
+class FailingStore(RamStore):
+    """A real store that fails as it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failure: BaseException | None = None
+        self.hangs = False
+        self.pending: list[Future] = []
+
+    def keep(self, deposit):
+        if self.hangs:
+            self.pending.append(Future())
+            return self.pending[-1]
+        if self.failure is not None:
+            failed: Future = Future()
+            failed.set_exception(self.failure)
+            return failed
+        return super().keep(deposit)
+
+
+@pytest.mark.row("C9")
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("failure", [DiskFull("no room"), StoreFailed("I/O error"), ZeroDivisionError("a bug")], ids=repr)
+def test_a_store_that_fails_never_stands_in_the_way(pair, dialect, failure):
+    store = FailingStore()
+    world = pair(open_store=lambda: store)
+    store.failure = failure
+    body = question(dialect, "hello", stream=True)
+
+    answer = post(world.address, dialect, body)
+
+    assert answer.status == 200
+    assert world.upstream.requests[0].body == body
+    assert len(world.upstream.requests) == 1
+    assert answer.header("x-hotset-degraded")
+
+
+def test_when_the_store_recovers_it_keeps_again_and_tells_what_it_missed(pair):
+    store = FailingStore()
+    world = pair(open_store=lambda: store)
+    store.failure = DiskFull("no room")
+    post(world.address, "openai-chat", question("openai-chat", "lost to the store"))
+    store.failure = None
+
+    answer = post(world.address, "openai-chat", question("openai-chat", "kept again"))
+
+    assert answer.header("x-hotset-degraded") is None
+    assert len(list(store.sessions())) == 1
+    assert [event.name for event in store.events()] == ["Bypassed"]
+    assert all(isinstance(event, Event) and "lost to the store" not in str(event) for event in store.events())
+
+
+def test_a_store_that_hangs_costs_one_short_wait(pair, monotonic_gap):
+    store = FailingStore()
+    world = pair(open_store=lambda: store)
+    store.hangs = True
+
+    with monotonic_gap() as gap:
+        answers = [post(world.address, "anthropic", question("anthropic", f"hello {n}")) for n in range(5)]
+
+    assert [answer.status for answer in answers] == [200] * 5
+    assert all(answer.header("x-hotset-degraded") == "not kept in time" for answer in answers)
+    assert gap.seconds < 3
+    for future in store.pending:
+        future.set_exception(StoreFailed("the test ends"))
+
+
+def test_a_store_that_cannot_be_opened_is_told_on_every_reply(pair):
+    def broken():
+        raise StoreFailed("the file is not a database")
+
+    world = pair(open_store=broken)
+
+    answers = [post(world.address, "openai-responses", question("openai-responses", "hello")) for _ in range(3)]
+
+    assert [answer.status for answer in answers] == [200] * 3
+    assert all(answer.header("x-hotset-degraded") == "store: the file is not a database" for answer in answers)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_request_that_we_cannot_read_passes_and_leaves_no_trace(pair, dialect):
+    world = pair()
+    body = b'{"model": "m", "messages": [1, 2], "input": [3]}'
+
+    answer = post(world.address, dialect, body)
+
+    assert world.upstream.requests[0].body == body
+    assert answer.header("x-hotset-degraded").startswith("unreadable request")
+    assert world.sessions() == []

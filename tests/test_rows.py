@@ -1,0 +1,42 @@
+"""The map of promises and the tests that hold them say the same."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from hotset.surfaces.cli.promises import PROMISES, TOPICS, State
+from tests.rows import STATES
+
+TESTS = Path(__file__).parent
+
+
+def test_every_promise_that_is_called_working_is_held_by_a_test():
+    promised = {id for id, state in STATES.items() if state is not State.PLANNED}
+
+    assert promised - set(carried()) == set()
+
+
+def test_no_test_carries_a_row_that_is_unknown_or_only_planned():
+    known = {id for id, state in STATES.items() if state is not State.PLANNED}
+
+    assert {id: where for id, where in carried().items() if id not in known} == {}
+
+
+def test_every_promise_stands_once_and_a_partial_one_says_what_works():
+    assert len(STATES) == len(PROMISES)
+    assert {promise.id[0] for promise in PROMISES} == set(TOPICS)
+    assert [promise.id for promise in PROMISES if (promise.state is State.PARTLY) != bool(promise.yet)] == []
+
+
+def carried() -> dict[str, str]:
+    """Row ids and a place that carries each, read from the source: no collection, so it is the same in every worker."""
+    return {id: f"{path.relative_to(TESTS)}:{line}" for path in sorted(TESTS.rglob("*.py")) for id, line in rows_in(path)}
+
+
+def rows_in(path: Path) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.row":
+            for argument in node.args:
+                yield ast.literal_eval(argument), node.lineno
