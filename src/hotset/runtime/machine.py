@@ -12,6 +12,7 @@ from hotset.dialects import DIALECTS
 from hotset.dialects.port import Dialects
 from hotset.nouns.turn import Event
 from hotset.runtime.background import Background
+from hotset.runtime.gisting import Gister
 from hotset.runtime.keeper import Keeper
 from hotset.store.port import Store
 from hotset.upstream.http import Wire
@@ -46,9 +47,11 @@ class Machine:
     patient: bool = True
     """False while the store is slow: then no client waits for it."""
     background: Background = field(init=False)
+    gister: Gister = field(init=False)
 
     def __post_init__(self) -> None:
         self.background = Background(self._failed)
+        self.gister = Gister(self.keeper, self.background)
 
     @classmethod
     def start(cls, config: Config, open_store: Callable[[], Store]) -> Machine:
@@ -64,6 +67,7 @@ class Machine:
         self.background.spawn(self.keeper.happened(event), "keep an event")
 
     async def close(self) -> None:
+        self.gister.stop()
         await self.background.drain(_DRAIN_SECONDS)
         await self.wire.close()
         self.keeper.close()

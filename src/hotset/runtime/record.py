@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -15,6 +16,8 @@ from hotset.nouns.turn import Outcome, TurnRef
 from hotset.runtime import clients
 from hotset.runtime.codings import MOST, decode, salvage
 from hotset.runtime.machine import Machine
+
+_log = logging.getLogger("hotset")
 
 _T = TypeVar("_T")
 
@@ -41,6 +44,7 @@ class Record:
         self._dialect: Dialect = machine.dialects[call.dialect]
         self._trouble = ""
         self._ref: TurnRef | None = None
+        self._asked_at = machine.clock()
         self._status = 0
         self._headers: Headers = ()
         self._got: list[bytes] = []
@@ -116,7 +120,7 @@ class Record:
             return
         asked = Asked(
             request=request,
-            time=machine.clock(),
+            time=self._asked_at,
             agent=clients.agent(call.headers),
             key=clients.session_key(call.headers),
             client=clients.client(call.headers),
@@ -146,6 +150,8 @@ class Record:
             return
         if earlier is None:
             self._machine.tally.kept += 1
+            self._machine.gister.nudge()
+            _tell(self._ref, ended, self._asked_at)
 
     def _read(self, raw: bytes, encoding: str) -> tuple[bytes, Reply]:
         body = salvage(raw, encoding)
@@ -162,6 +168,22 @@ class Record:
     def _bypassed(self, reason: str) -> None:
         self._trouble = reason
         self._machine.bypass(reason, path=self._call.path.split("?")[0])
+
+
+def _tell(ref: TurnRef, ended: Answered, asked_at: float) -> None:
+    """One line a turn, by numbers alone."""
+    usage = ended.reply.usage
+    _log.info(
+        "%s turn %d  %s %d  %d tokens in (%d cached), %d out  %.1f s",
+        ref.session,
+        ref.number,
+        ended.outcome,
+        ended.status,
+        usage.input + usage.cache_read + usage.cache_write,
+        usage.cache_read,
+        usage.output,
+        ended.time - asked_at,
+    )
 
 
 async def _off_loop(size: int, work: Callable[..., _T], *arguments: object) -> _T:

@@ -49,7 +49,7 @@ class Lines:
         census = board.held.census
         kept = f"kept {size(census.content_bytes):>8}  on disk {size(census.stored_bytes):>8}  {census.pages:>4} pages"
         call = f"call {board.call:>3}/{board.of}  {board.doing:<34.34}"
-        self.say(f"{call} sent {size(board.sent):>8}  {kept}  +{1000 * board.added:.1f} ms")
+        self.say(f"{call} sent {size(board.sent):>8}  {kept}  {1000 * board.added:+.1f} ms")
 
     def say(self, text: str = "") -> None:
         sys.stdout.write(text + "\n")

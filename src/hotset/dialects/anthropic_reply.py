@@ -1,0 +1,150 @@
+"""An Anthropic reply, whole or as events, as far as it came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from hotset.dialects import sse, wire
+from hotset.dialects.reply import Understand, error_of
+from hotset.nouns.message import Reply, Usage
+
+
+def document(body: bytes, understand: Understand) -> Reply:
+    body, value = wire.salvaged(body)
+    tree = wire.as_object(value)
+    error = error_of(tree)
+    stop = wire.as_text(tree.get("stop_reason"))
+    has_content = isinstance(tree.get("content"), list) and tree["content"]
+    said = b'{"role":"assistant","content":%s}' % wire.member_of(body, "content") if has_content else b""
+    return Reply(
+        messages=(understand(said),) if said else (),
+        usage=_usage(tree.get("usage"), Usage()),
+        stop=stop,
+        response_id=wire.as_text(tree.get("id")),
+        model=wire.as_text(tree.get("model")),
+        complete=bool(stop) and not error,
+        error=error,
+    )
+
+
+@dataclass(slots=True)
+class _Block:
+    """A content block while its deltas come in."""
+
+    index: int
+    start: dict[str, Any]
+    texts: dict[str, list[str]] = field(default_factory=dict)
+    """Pieces by the field they belong to."""
+    citations: list[Any] = field(default_factory=list)
+
+    def finished(self) -> dict[str, Any]:
+        block = dict(self.start)
+        for name, pieces in self.texts.items():
+            if name != "input":
+                block[name] = wire.as_text(block.get(name)) + "".join(pieces)
+        if given := "".join(self.texts.get("input", ())):
+            raw = wire.encode_text(given)
+            # Half of an input is no JSON: it stays readable as a string.
+            block["input"] = msgspec.Raw(raw) if wire.lenient(raw) is not None else given
+        if self.citations:
+            block["citations"] = [*wire.as_list(block.get("citations")), *self.citations]
+        return block
+
+
+_DELTAS = {
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("signature", "signature"),
+    "input_json_delta": ("partial_json", "input"),
+    "compaction_delta": ("content", "content"),
+}
+"""Each kind of delta: where its text stands, and which field of the block it continues."""
+
+_ORPHANS = {"text": "text", "thinking": "thinking", "signature": "thinking", "input": "tool_use", "content": "compaction"}
+"""The type of a block whose start never came, by the field that its first delta continues."""
+
+
+@dataclass(slots=True)
+class _Assembly:
+    blocks: list[_Block] = field(default_factory=list)
+    open: dict[int, _Block] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+    stop: str = ""
+    id: str = ""
+    model: str = ""
+    ended: bool = False
+    error: str = ""
+
+    def take(self, name: str, event: dict[str, Any]) -> None:
+        match event.get("type", name):
+            case "message_start":
+                message = wire.as_object(event.get("message"))
+                self.id = wire.as_text(message.get("id")) or self.id
+                self.model = wire.as_text(message.get("model")) or self.model
+                self.usage = _usage(message.get("usage"), self.usage)
+            case "content_block_start":
+                self._begin(wire.as_count(event.get("index")), wire.as_object(event.get("content_block")))
+            case "content_block_delta":
+                self._continue(wire.as_count(event.get("index")), wire.as_object(event.get("delta")))
+            case "message_delta":
+                self.stop = wire.as_text(wire.as_object(event.get("delta")).get("stop_reason")) or self.stop
+                self.usage = _usage(event.get("usage"), self.usage)
+            case "message_stop":
+                self.ended = True
+            case "error":
+                self.error = error_of(event) or "error"
+
+    def _begin(self, index: int, start: dict[str, Any]) -> _Block:
+        block = _Block(index, start)
+        self.blocks.append(block)
+        self.open[index] = block
+        return block
+
+    def _continue(self, index: int, delta: dict[str, Any]) -> None:
+        kind = wire.as_text(delta.get("type"))
+        if kind == "citations_delta":
+            if (block := self.open.get(index)) and "citation" in delta:
+                block.citations.append(delta["citation"])
+            return
+        source, target = _DELTAS.get(kind, ("", ""))
+        piece = delta.get(source)
+        if not isinstance(piece, str):
+            return
+        block = self.open.get(index) or self._begin(index, {"type": _ORPHANS[target]})
+        block.texts.setdefault(target, []).append(piece)
+
+
+def stream(body: bytes, understand: Understand) -> Reply:
+    found = _Assembly()
+    for event in sse.events(body):
+        if tree := wire.as_object(wire.lenient(event.data)):  # the name alone says nothing: its data may be cut
+            found.take(event.name, tree)
+    blocks = [block.finished() for block in sorted(found.blocks, key=lambda block: block.index)]
+    said = wire.encode({"role": "assistant", "content": blocks}) if blocks else b""
+    return Reply(
+        messages=(understand(said),) if said else (),
+        usage=found.usage,
+        stop=found.stop,
+        response_id=found.id,
+        model=found.model,
+        complete=found.ended and bool(found.stop) and not found.error,
+        error=found.error,
+    )
+
+
+def _usage(tree: Any, known: Usage) -> Usage:
+    """Counts are cumulative: a later event replaces what it names."""
+    usage = wire.as_object(tree)
+
+    def count(name: str, before: int) -> int:
+        return wire.as_count(usage[name]) if isinstance(usage.get(name), int) else before
+
+    return Usage(
+        count("input_tokens", known.input),
+        count("cache_read_input_tokens", known.cache_read),
+        count("cache_creation_input_tokens", known.cache_write),
+        count("output_tokens", known.output),
+    )

@@ -1,0 +1,158 @@
+"""OpenAI's Chat Completions API, which many providers speak."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from hotset.dialects import envelope, openai_checks, parts, wire
+from hotset.dialects.openai_chat_reply import document, stream
+from hotset.dialects.parts import Calls
+from hotset.dialects.port import Violation
+from hotset.dialects.reply import openai_refusal, read
+from hotset.nouns.message import DialectName, Message, Part, Reply, Request, Span
+from hotset.nouns.page import Kind, Role
+
+_ROLES = {
+    "system": Role.SYSTEM,
+    "developer": Role.SYSTEM,
+    "user": Role.USER,
+    "assistant": Role.ASSISTANT,
+    "tool": Role.TOOL,
+    "function": Role.TOOL,
+}
+_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
+"""Where providers that speak this dialect put what a model thought; the first that is there is read."""
+
+_END = re.compile(rb'(?:^|[\r\n])data: ?(?:\[DONE\]|\{\s*"error")')
+
+
+class OpenAIChat:
+    name = DialectName.OPENAI_CHAT
+
+    def parse(self, body: bytes) -> Request:
+        outer = envelope.opened(body, "messages")
+        array, messages = envelope.messages_of(outer, "messages", partial(_message, calls={}))
+        return Request(
+            dialect=self.name,
+            raw=body,
+            model=outer.text("model"),
+            stream=outer.tree("stream") is True,
+            messages=messages,
+            array=array,
+            tools=(*outer.tools("tools", _tool_name), *outer.tools("functions", _tool_name)),
+            params=outer.params(without=("messages", "tools", "functions")),
+            hints=outer.hints("prompt_cache_key", "safety_identifier", "user"),
+        )
+
+    def render(self, request: Request) -> bytes:
+        return envelope.render(request)
+
+    def read(self, body: bytes, *, streamed: bool) -> Reply:
+        return read(body, _said, document, stream, streamed=streamed)
+
+    def check(self, request: Request, original: Request | None = None) -> tuple[Violation, ...]:
+        return openai_checks.check_chat(request, original)
+
+    def refuse(self, status: int, message: str) -> bytes:
+        return openai_refusal(status, message)
+
+    def ends(self, chunk: bytes) -> bool:
+        return _END.search(chunk) is not None
+
+
+def _tool_name(tool: dict[str, Any]) -> str:
+    inner = tool.get("function") or tool.get("custom") or tool
+    return wire.as_text(wire.as_object(inner).get("name")) or wire.as_text(tool.get("type"))
+
+
+def _said(raw: bytes) -> Message:
+    """A message of a reply, read as if its client had sent it back."""
+    return _message(raw, wire.as_object(wire.lenient(raw)), None, "reply", {})
+
+
+def _message(raw: bytes, tree: dict[str, Any], span: Span | None, where: str, calls: Calls) -> Message:
+    role = _ROLES.get(envelope.role_of(tree, where))
+    if role is None:
+        return parts.message(Role.USER, raw, [parts.opaque(raw)], span)
+    found = list(_result(raw, tree, calls) if role is Role.TOOL else _content(role, raw, tree))
+    if role is Role.ASSISTANT:
+        found = [*_thoughts(raw, tree), *found, *_calls(raw, tree, calls)]
+    return parts.message(role, raw, found, span)
+
+
+def _content(role: Role, raw: bytes, tree: dict[str, Any]) -> Iterator[Part]:
+    content = tree.get("content")
+    if isinstance(content, str):
+        yield parts.text(role, content)
+    elif isinstance(content, list):
+        raws = wire.Elements(raw, "content")
+        for index, block in enumerate(content):
+            yield _block(role, block, index, raws)
+    elif content is not None:
+        yield parts.opaque(wire.member(raw, "content"))
+    refusal = tree.get("refusal")
+    if isinstance(refusal, str):
+        yield parts.text(role, refusal)
+    if isinstance(tree.get("audio"), dict):
+        yield parts.opaque(wire.member(raw, "audio"))
+
+
+def _block(role: Role, block: Any, index: int, raws: wire.Elements) -> Part:
+    match block:
+        case str(said) | {"type": "text", "text": str(said)} | {"type": "refusal", "refusal": str(said)}:
+            return parts.text(role, said)
+        case {"type": "thinking", "thinking": str(said)}:
+            return parts.thinking(said)
+        case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} if found := parts.image_at(url):
+            return found
+        case _:
+            return parts.opaque(raws[index])
+
+
+def _thoughts(raw: bytes, tree: dict[str, Any]) -> Iterator[Part]:
+    name = next((name for name in _THOUGHTS if tree.get(name)), "")
+    if not name:
+        return
+    said = tree[name]
+    yield parts.thinking(said) if isinstance(said, str) else Part(Kind.THINKING, wire.member(raw, name), parts.JSON)
+
+
+def _calls(raw: bytes, tree: dict[str, Any], calls: Calls) -> Iterator[Part]:
+    raws = wire.Elements(raw, "tool_calls")
+    for index, call in enumerate(wire.as_list(tree.get("tool_calls"))):
+        match call:
+            case {"function": {"name": str(name), "arguments": str(arguments)}}:
+                yield parts.call(name, wire.as_text(call.get("id")), wire.encode_text(arguments), calls)
+            case {"custom": {"name": str(name), "input": str(given)}}:
+                yield parts.call(name, wire.as_text(call.get("id")), wire.encode_text(given), calls, "text/plain")
+            case _:
+                yield parts.opaque(raws[index])
+    match tree.get("function_call"):
+        case {"name": str(name), "arguments": str(arguments)}:
+            # A legacy call has no id: its result names the function.
+            part = parts.call(name, name, wire.encode_text(arguments), calls)
+            yield Part(part.kind, part.content, part.media, part.tool)
+        case dict():
+            yield parts.opaque(wire.member(raw, "function_call"))
+
+
+def _result(raw: bytes, tree: dict[str, Any], calls: Calls) -> Iterator[Part]:
+    tool = wire.as_text(tree.get("name"))
+    id = wire.as_text(tree.get("tool_call_id"))
+    content = tree.get("content")
+    known = calls if id else {"": calls[tool]} if tool in calls else calls
+    if content is None or isinstance(content, str):
+        yield parts.result(content or "", id, known, tool)
+    elif isinstance(content, list):
+        raws = wire.Elements(raw, "content")
+        for index, block in enumerate(content):
+            part = _block(Role.TOOL, block, index, raws)
+            is_text = part.kind is Kind.TOOL_RESULT
+            yield parts.result(part.content.decode(), id, known, tool) if is_text else parts.of_call(part, id, known)
+        if not content:
+            yield parts.result("", id, known, tool)
+    else:
+        yield parts.of_call(parts.opaque(wire.member(raw, "content")), id, known)

@@ -1,0 +1,143 @@
+"""A Chat Completions reply, whole or as chunks, as far as it came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hotset.dialects import sse, wire
+from hotset.dialects.reply import Understand, error_of, openai_usage
+from hotset.nouns.message import Message, Reply, Usage
+
+
+def document(body: bytes, understand: Understand) -> Reply:
+    body, value = wire.salvaged(body)
+    tree = wire.as_object(value)
+    raws = wire.elements_of(wire.member_of(body, "choices"))
+    said: list[tuple[int, bytes]] = []
+    stops: list[str] = []
+    for choice, raw in zip(wire.as_list(tree.get("choices")), raws, strict=False):
+        fields = wire.as_object(choice)
+        stops.append(wire.as_text(fields.get("finish_reason")))
+        if isinstance(wire.as_object(fields.get("message")).get("role"), str):
+            said.append((wire.as_count(fields.get("index")), wire.member_of(raw, "message")))
+    error = error_of(tree)
+    return Reply(
+        messages=_choices(said, understand),
+        usage=_usage(tree.get("usage")),
+        stop=stops[0] if stops else "",
+        response_id=wire.as_text(tree.get("id")),
+        model=wire.as_text(tree.get("model")),
+        complete=bool(stops) and all(stops) and not error,
+        error=error,
+    )
+
+
+def _choices(said: Iterable[tuple[int, bytes]], understand: Understand) -> tuple[Message, ...]:
+    """The first choice carries the conversation on; the others are kept beside it."""
+    ordered = [understand(raw) for _, raw in sorted(said, key=lambda choice: choice[0])]
+    return tuple(replace(each, aside=True) if index else each for index, each in enumerate(ordered))
+
+
+@dataclass(slots=True)
+class _Call:
+    """A tool call while its deltas come in."""
+
+    id: str = ""
+    kind: str = "function"
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def take(self, delta: dict[str, Any]) -> None:
+        self.id = wire.as_text(delta.get("id")) or self.id
+        if "custom" in delta:
+            self.kind = "custom"
+        inner = wire.as_object(delta.get(self.kind))
+        self.name = wire.as_text(inner.get("name")) or self.name
+        self.pieces.append(wire.as_text(inner.get("input" if self.kind == "custom" else "arguments")))
+        self.extra |= {key: value for key, value in delta.items() if key not in _CALL_FIELDS}
+
+    def finished(self) -> dict[str, Any]:
+        given = "input" if self.kind == "custom" else "arguments"
+        return {"id": self.id, "type": self.kind, self.kind: {"name": self.name, given: "".join(self.pieces)}, **self.extra}
+
+
+_CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
+_TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
+
+
+@dataclass(slots=True)
+class _Choice:
+    texts: dict[str, list[str]] = field(default_factory=dict)
+    calls: list[_Call] = field(default_factory=list)
+    by_index: dict[int, _Call] = field(default_factory=dict)
+    legacy: _Call | None = None
+    stop: str = ""
+
+    def take(self, choice: dict[str, Any]) -> None:
+        delta = wire.as_object(choice.get("delta"))
+        for name in _TEXTS:
+            if isinstance(piece := delta.get(name), str):
+                self.texts.setdefault(name, []).append(piece)
+        for call in wire.as_list(delta.get("tool_calls")):
+            self._take_call(wire.as_object(call))
+        if isinstance(old := delta.get("function_call"), dict):
+            self.legacy = self.legacy or _Call()
+            self.legacy.take({"function": old})
+        self.stop = wire.as_text(choice.get("finish_reason")) or self.stop
+
+    def _take_call(self, delta: dict[str, Any]) -> None:
+        """Some providers number every call 0 and tell them apart by id; some give no number at all."""
+        id = wire.as_text(delta.get("id"))
+        number = delta.get("index")
+        index = number if isinstance(number, int) else max(0, len(self.calls) - 1)
+        call = self.by_index.get(index)
+        if call is None or (id and call.id and id != call.id):
+            call = self.by_index[index] = _Call()
+            self.calls.append(call)
+        call.take(delta)
+
+    def finished(self) -> bytes:
+        message: dict[str, Any] = {"role": "assistant", "content": None}
+        message |= {name: "".join(pieces) for name, pieces in self.texts.items()}
+        if self.calls:
+            message["content"] = message["content"] or None
+            message["tool_calls"] = [call.finished() for call in self.calls]
+        if self.legacy:
+            message["function_call"] = {"name": self.legacy.name, "arguments": "".join(self.legacy.pieces)}
+        return wire.encode(message)
+
+
+def stream(body: bytes, understand: Understand) -> Reply:
+    choices: dict[int, _Choice] = {}
+    usage, id, model, error, ended = Usage(), "", "", "", False
+    for event in sse.events(body):
+        if event.data.strip() == b"[DONE]":
+            ended = True
+            continue
+        chunk = wire.as_object(wire.lenient(event.data))
+        error = error_of(chunk) or (error_of({"error": chunk}) if event.name == "error" else "") or error
+        id = wire.as_text(chunk.get("id")) or id
+        model = wire.as_text(chunk.get("model")) or model
+        if isinstance(chunk.get("usage"), dict):
+            usage = _usage(chunk["usage"])
+        for each in wire.as_list(chunk.get("choices")):
+            choice = wire.as_object(each)
+            choices.setdefault(wire.as_count(choice.get("index")), _Choice()).take(choice)
+    stops = [choices[index].stop for index in sorted(choices)]
+    said = [(index, choice.finished()) for index, choice in choices.items() if choice.texts or choice.calls or choice.legacy]
+    return Reply(
+        messages=_choices(said, understand),
+        usage=usage,
+        stop=stops[0] if stops else "",
+        response_id=id,
+        model=model,
+        complete=ended and bool(stops) and all(stops) and not error,
+        error=error,
+    )
+
+
+def _usage(tree: Any) -> Usage:
+    return openai_usage(tree, "prompt_tokens", "prompt_tokens_details", "completion_tokens")
