@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from hotset.nouns.page import Page, SessionId
 from hotset.nouns.turn import Turn
 from hotset.store.port import Store, Where
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.proxy.address import Address
+from hotset.surfaces.proxy.address import Address, ask
 from hotset.testing import ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.script import Script
@@ -33,8 +34,16 @@ class Pair:
     upstream: ScriptedUpstream
     folder: Path
 
+    def settle(self) -> None:
+        """Returns when everything that went through so far is kept."""
+        deadline = time.monotonic() + 20
+        while (status := ask(self.address)) is None or status["keeping"]:
+            assert time.monotonic() < deadline, "what went through was not kept in time"
+            time.sleep(0.002)
+
     @contextlib.contextmanager
     def store(self) -> Iterator[Store]:
+        self.settle()
         with contextlib.closing(SqliteStore.open(self.folder)) as store:
             yield store
 
@@ -87,7 +96,6 @@ class Gap:
 @pytest.fixture
 def monotonic_gap():
     """How long a block took."""
-    import time  # noqa: PLC0415
 
     @contextlib.contextmanager
     def measure() -> Iterator[Gap]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 
 import pytest
 
@@ -52,7 +53,7 @@ def test_a_client_that_leaves_in_mid_stream_cancels_the_upstream_and_what_came_i
         world.upstream.wait_for_cancel(0)
 
     assert gap.seconds < _SOON
-    _wait_until(lambda: world.turns()[0].outcome is Outcome.LEFT)
+    wait_until(lambda: world.turns()[0].outcome is Outcome.LEFT)
     with world.store() as store:
         kept = b"".join(store.content(page.digest) for page in store.pages(Where()))
     assert b"first" in kept
@@ -77,10 +78,8 @@ def test_a_client_that_leaves_in_the_middle_of_its_request_reaches_no_upstream(p
     assert len(world.turns()) == 2
 
 
-def _wait_until(true) -> None:
-    """The record of a client that left is written while nobody waits; the next read sees it soon."""
-    import time  # noqa: PLC0415
-
+def wait_until(true) -> None:
+    """For what happens while nobody waits for it."""
     deadline = time.monotonic() + 5
     while not true():
         assert time.monotonic() < deadline

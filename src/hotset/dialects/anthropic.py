@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from hotset.dialects import anthropic_checks, envelope, parts, wire
 from hotset.dialects.anthropic_reply import document, stream
+from hotset.dialects.memo import Memo
 from hotset.dialects.parts import Calls
 from hotset.dialects.port import Violation
 from hotset.dialects.reply import read
@@ -32,9 +32,12 @@ _ERRORS = {
 class Anthropic:
     name = DialectName.ANTHROPIC
 
+    def __init__(self) -> None:
+        self._memo = Memo()
+
     def parse(self, body: bytes) -> Request:
         outer = envelope.opened(body, "messages")
-        array, messages = envelope.messages_of(outer, "messages", partial(_message, calls={}))
+        array, messages = envelope.messages_of(outer, "messages", _message, self._memo)
         return Request(
             dialect=self.name,
             raw=body,

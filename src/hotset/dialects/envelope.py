@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from hotset.dialects import wire
+from hotset.dialects.memo import Memo
+from hotset.dialects.parts import Calls
 from hotset.dialects.splice import Field, adjoin, elements, fields, splice
 from hotset.errors import Malformed
 from hotset.nouns.message import Message, Request, Span, Tool
 
-Understand = Callable[[bytes, dict[str, Any], Span | None, str], Message]
-"""A message from its bytes, its fields, its place in the body, and its place in words."""
+Understand = Callable[[bytes, dict[str, Any], Span | None, str, Calls], Message]
+"""A message from its bytes, its fields, its place in the body, its place in words, and the calls that came before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +73,29 @@ def opened(body: bytes, messages: str) -> Envelope:
     return found
 
 
-def messages_of(outer: Envelope, name: str, understand: Understand) -> tuple[Span, tuple[Message, ...]]:
+def messages_of(outer: Envelope, name: str, understand: Understand, memo: Memo) -> tuple[Span, tuple[Message, ...]]:
     """Where the array stands, and each of its elements understood. Raises `Malformed` for one that is not an object."""
     array, spans = outer.array(name)
     found: list[Message] = []
+    calls: Calls = {}
     for index, span in enumerate(spans):
-        raw, where = outer.body[span.start : span.end], f"{name}.{index}"
-        tree = wire.decode(raw, where)
-        if not isinstance(tree, dict):
-            raise Malformed(f"{where}: expected an object, got {_what(raw)}")
-        try:
-            found.append(understand(raw, tree, span, where))
-        except RecursionError:
-            raise Malformed(f"{where}: nested too deeply") from None
+        raw = outer.body[span.start : span.end]
+        message = memo.recall(raw, span, calls)
+        if message is None:
+            message = _understood(raw, span, f"{name}.{index}", understand, calls)
+            memo.keep(message, calls)
+        found.append(message)
     return array, tuple(found)
+
+
+def _understood(raw: bytes, span: Span, where: str, understand: Understand, calls: Calls) -> Message:
+    tree = wire.decode(raw, where)
+    if not isinstance(tree, dict):
+        raise Malformed(f"{where}: expected an object, got {_what(raw)}")
+    try:
+        return understand(raw, tree, span, where, calls)
+    except RecursionError:
+        raise Malformed(f"{where}: nested too deeply") from None
 
 
 def role_of(tree: dict[str, Any], where: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from hotset.dialects import envelope, openai_checks, parts, wire
+from hotset.dialects.memo import Memo
 from hotset.dialects.openai_chat_reply import document, stream
 from hotset.dialects.parts import Calls
 from hotset.dialects.port import Violation
@@ -32,9 +32,12 @@ _END = re.compile(rb'(?:^|[\r\n])data: ?(?:\[DONE\]|\{\s*"error")')
 class OpenAIChat:
     name = DialectName.OPENAI_CHAT
 
+    def __init__(self) -> None:
+        self._memo = Memo()
+
     def parse(self, body: bytes) -> Request:
         outer = envelope.opened(body, "messages")
-        array, messages = envelope.messages_of(outer, "messages", partial(_message, calls={}))
+        array, messages = envelope.messages_of(outer, "messages", _message, self._memo)
         return Request(
             dialect=self.name,
             raw=body,

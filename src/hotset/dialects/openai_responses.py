@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from hotset.dialects import envelope, openai_checks, parts, wire
+from hotset.dialects.memo import Memo
 from hotset.dialects.openai_responses_reply import document, stream
 from hotset.dialects.parts import Calls
 from hotset.dialects.port import Violation
@@ -38,9 +38,12 @@ _END = re.compile(
 class OpenAIResponses:
     name = DialectName.OPENAI_RESPONSES
 
+    def __init__(self) -> None:
+        self._memo = Memo()
+
     def parse(self, body: bytes) -> Request:
         outer = envelope.opened(body, "input")
-        array, messages = _input(outer)
+        array, messages = _input(outer, self._memo)
         return Request(
             dialect=self.name,
             raw=body,
@@ -76,7 +79,7 @@ class OpenAIResponses:
         return _END.search(chunk) is not None
 
 
-def _input(outer: envelope.Envelope) -> tuple[Span, tuple[Message, ...]]:
+def _input(outer: envelope.Envelope, memo: Memo) -> tuple[Span, tuple[Message, ...]]:
     field = outer.fields.get("input")
     if field is None:
         if not any(outer.tree(name) for name in _CONTINUES):
@@ -87,7 +90,7 @@ def _input(outer: envelope.Envelope) -> tuple[Span, tuple[Message, ...]]:
         raw = outer.raw("input")
         said = parts.text(Role.USER, wire.as_text(wire.decode(raw, "input")))
         return field.value, (parts.message(Role.USER, raw, [said], field.value),)
-    return envelope.messages_of(outer, "input", partial(_item, calls={}))
+    return envelope.messages_of(outer, "input", _item, memo)
 
 
 def _element(raw: bytes) -> bytes:

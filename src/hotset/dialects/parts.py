@@ -27,6 +27,8 @@ class Call:
 
 Calls = dict[str, Call]
 
+UNKNOWN = Call("", b"")
+
 _TEXT_KINDS = {Role.SYSTEM: Kind.SYSTEM, Role.USER: Kind.PROMPT, Role.ASSISTANT: Kind.RESPONSE, Role.TOOL: Kind.TOOL_RESULT}
 
 
@@ -53,14 +55,14 @@ def call(tool: str, id: str, arguments: bytes, calls: Calls, media: str = JSON) 
 
 
 def result(said: str, id: str, calls: Calls, tool: str = "") -> Part:
-    known = calls.get(id, _UNKNOWN)
+    known = calls.get(id, UNKNOWN)
     tool = tool or known.tool
     return Part(kind_of_result(tool, known.arguments), wire.encode_text(said), tool=tool, call=id)
 
 
 def of_call(part: Part, id: str, calls: Calls) -> Part:
     """The same part, as something that the call `id` brought."""
-    return Part(part.kind, part.content, part.media, calls.get(id, _UNKNOWN).tool, id)
+    return Part(part.kind, part.content, part.media, calls.get(id, UNKNOWN).tool, id)
 
 
 def image(data: Any, media: Any) -> Part | None:
@@ -82,6 +84,3 @@ def image_at(url: Any) -> Part | None:
     head, comma, data = url[5:].partition(",")
     media, *traits = head.split(";")
     return image(data, media or "application/octet-stream") if comma and "base64" in traits else None
-
-
-_UNKNOWN = Call("", b"")

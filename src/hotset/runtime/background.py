@@ -21,6 +21,10 @@ class Background:
         task.add_done_callback(self._tasks.discard)
         return task
 
+    def under_way(self, name: str) -> int:
+        """How many pieces of work of that name have not ended."""
+        return sum(task.get_name() == name for task in self._tasks)
+
     async def drain(self, seconds: float) -> None:
         """Waits for what is under way; what has not ended by then is cancelled."""
         if not self._tasks:

@@ -26,9 +26,10 @@ _LONGEST = 200
 
 def session_key(headers: Headers) -> str:
     """The session's name as the client gave it, told apart by the header that carried it."""
+    given = {name.lower(): value for name, value in reversed(headers)}
     for name in SESSION_HEADERS:
-        if value := header(headers, name).strip():
-            return f"{name.decode()}:{value[:_LONGEST]}"
+        if value := given.get(name, b"").strip():
+            return f"{name.decode()}:{value[:_LONGEST].decode('latin-1')}"
     return ""
 
 

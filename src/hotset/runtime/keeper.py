@@ -7,7 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-from hotset.errors import HotsetError, StoreFailed
+from hotset.errors import HotsetError, StoreBusy, StoreFailed
 from hotset.nouns.deposit import Deposit, Kept
 from hotset.nouns.turn import Event
 from hotset.store.port import Store
@@ -16,6 +16,11 @@ _log = logging.getLogger("hotset")
 
 _MOST_EVENTS = 1000
 _REOPEN_SECONDS = 5.0
+_SLOW_SECONDS = 0.5
+"""A deposit that has waited for so long says that the store is stuck; a commit takes a millisecond."""
+
+_MOST_STUCK = 128
+"""How many deposits may wait for a store that is stuck: each holds a request in memory."""
 
 
 class Keeper:
@@ -24,14 +29,25 @@ class Keeper:
         self._monotonic = monotonic
         self._store: Store | None = None
         self._tried = -_REOPEN_SECONDS
+        self._failure = ""
+        self._under_way: dict[object, float] = {}
+        """When each deposit that is not kept yet was handed over, the oldest first."""
         self._events: deque[Event] = deque(maxlen=_MOST_EVENTS)
         """Events that could not be kept yet."""
-        self.trouble = ""
-        """Why nothing is being kept; empty while all is well."""
 
     @property
     def store(self) -> Store | None:
         return self._store
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing is being kept; empty while all is well."""
+        return self._failure or ("the store does not answer" if self._stuck() else "")
+
+    @property
+    def waiting(self) -> int:
+        """How many deposits are under way."""
+        return len(self._under_way)
 
     def open(self) -> None:
         """Opens the store, if it is not open and was not tried a moment ago. Blocks: not for the event loop."""
@@ -47,16 +63,22 @@ class Keeper:
             self._say("")
 
     async def keep(self, deposit: Deposit) -> Kept:
-        """Raises a `HotsetError`, and nothing else, where it could not be kept."""
+        """Raises a `HotsetError` where it could not be kept."""
         if self._store is None:
             await asyncio.to_thread(self.open)
         if self._store is None:
-            raise StoreFailed(self.trouble or "the store is not open")
+            raise StoreFailed(self._failure or "the store is not open")
+        if self._stuck() and len(self._under_way) >= _MOST_STUCK:
+            raise StoreBusy("the store does not answer, and too much waits for it")
+        mark = object()
+        self._under_way[mark] = self._monotonic()
         try:
             kept = await asyncio.wrap_future(self._store.keep(deposit))
         except StoreFailed as error:
             self._say(str(error))
             raise
+        finally:
+            del self._under_way[mark]
         self._say("")
         self._retell()
         return kept
@@ -73,13 +95,17 @@ class Keeper:
             self._store.close()
             self._store = None
 
+    def _stuck(self) -> bool:
+        oldest = next(iter(self._under_way.values()), None)
+        return oldest is not None and self._monotonic() - oldest > _SLOW_SECONDS
+
     def _retell(self) -> None:
         while self._events and self._store is not None:
             self._store.keep(self._events.popleft())
 
-    def _say(self, trouble: str) -> None:
-        if trouble and not self.trouble:
-            _log.error("the store keeps nothing: %s (calls go through untouched)", trouble)
-        if self.trouble and not trouble:
+    def _say(self, failure: str) -> None:
+        if failure and not self._failure:
+            _log.error("the store keeps nothing: %s (calls go through untouched)", failure)
+        if self._failure and not failure:
             _log.warning("the store keeps again")
-        self.trouble = trouble
+        self._failure = failure

@@ -44,8 +44,6 @@ class Machine:
     clock: Callable[[], float] = time.time
     dialects: Dialects = field(default_factory=lambda: DIALECTS)
     tally: Tally = field(default_factory=Tally)
-    patient: bool = True
-    """False while the store is slow: then no client waits for it."""
     background: Background = field(init=False)
     gister: Gister = field(init=False)
 

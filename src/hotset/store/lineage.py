@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from hotset.nouns.deposit import Asked
 from hotset.nouns.message import Message, Request
-from hotset.nouns.page import ROOT, Chain, Role, SessionId
+from hotset.nouns.page import ROOT, Chain, Digest, Role, SessionId
 from hotset.nouns.turn import Outcome, Session
 from hotset.store.port import Lookup
 
@@ -41,8 +41,13 @@ class Recognised:
 
 def chain(parent: Chain, message: Message) -> Chain:
     """A message's identity. An aside never has the identity of a message that is built upon."""
-    mark = b"aside" if message.aside else b"message"
-    return Chain(hashlib.sha256(b"\0".join((parent.encode(), mark, message.essence.encode()))).hexdigest())
+    return derive(parent, message.essence, aside=message.aside)
+
+
+def derive(parent: Chain, essence: Digest, *, aside: bool) -> Chain:
+    """The same, from what a node's row tells: this is how a store proves its lineage."""
+    mark = "aside" if aside else "message"
+    return Chain(hashlib.sha256(f"{parent}\0{mark}\0{essence}".encode()).hexdigest())
 
 
 def link(base: Chain, messages: Sequence[Message]) -> Iterator[Link]:
@@ -68,31 +73,34 @@ def recognise(asked: Asked, look: Lookup) -> Recognised:
 
 
 def _by_past(asked: Asked, links: Sequence[Link], look: Lookup) -> Session | None:
+    """The last reply that is known tells most: what a client says itself, two clients may say alike."""
     built_upon = [each for each in links if not each.message.aside]
     print_here = fingerprint(asked)
-    for depth in range(len(built_upon), 0, -1):
-        here = built_upon[depth - 1].chain
-        candidates = look.sessions_with(here)
-        if not candidates:
-            continue
-        has_past = any(each.message.role is Role.ASSISTANT for each in built_upon[:depth])
-        if has_past:
-            chosen = _nearest(candidates, print_here, look)
-        else:
-            chosen = _unanswered(candidates, here, print_here, look) if depth == len(built_upon) else None
-        return look.session(chosen) if chosen is not None else None
-    return None
+    since: list[Chain] = []
+    for each in reversed(built_upon):
+        if each.message.role is Role.ASSISTANT:
+            chosen = _nearest(look.sessions_with(each.chain), since, print_here, look)
+            if chosen is not None:
+                return look.session(chosen)
+        since.append(each.chain)
+    if not since or any(each.message.role is Role.ASSISTANT for each in built_upon):
+        return None
+    repeated = _unanswered(look.sessions_with(since[0]), since[0], print_here, look)
+    return look.session(repeated) if repeated is not None else None
 
 
-def _nearest(candidates: Sequence[SessionId], print_here: str, look: Lookup) -> SessionId | None:
-    """The candidate whose client resembles this one most; the most recent among equals."""
-    best: tuple[int, SessionId] | None = None
+def _nearest(candidates: Sequence[SessionId], since: Sequence[Chain], print_here: str, look: Lookup) -> SessionId | None:
+    """The candidate whose client resembles this one most; among equals the one that holds more of it, then the most recent."""
+    best: tuple[int, int, SessionId] | None = None
     for id in candidates:
         last = look.last_turn(id)
         likeness = _likeness(print_here, last.fingerprint) if last is not None else 0
-        if likeness is not None and (best is None or likeness >= best[0]):
-            best = (likeness, id)
-    return best[1] if best is not None else None
+        if likeness is None:
+            continue
+        held = sum(look.node(id, chain) is not None for chain in since) if len(candidates) > 1 else 0
+        if best is None or (likeness, held) >= best[:2]:
+            best = (likeness, held, id)
+    return best[2] if best is not None else None
 
 
 def _unanswered(candidates: Sequence[SessionId], head: Chain, print_here: str, look: Lookup) -> SessionId | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from hotset.errors import NotFound
 from hotset.nouns.deposit import Answered, Asked, Deposit, Gisted, Kept, Noted
 from hotset.nouns.message import Message, Part
-from hotset.nouns.page import ROOT, Chain, Kind, Page, PageId, Role, SessionId, digest
+from hotset.nouns.page import ROOT, Chain, Digest, Kind, Page, PageId, Role, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
 from hotset.store.lineage import Link, fingerprint, link, recognise
 from hotset.store.port import Blob, Lookup, Writing
@@ -27,7 +27,7 @@ def place(deposit: Deposit, look: Lookup) -> tuple[Writing, Kept]:
         case Noted():
             return _noted(deposit, look)
         case Gisted():
-            return Writing(gists=deposit.gists), Kept()
+            return _gisted(deposit, look)
         case Event():
             return Writing(events=(deposit,)), Kept()
         case Reference():
@@ -121,11 +121,12 @@ def _noted(noted: Noted, look: Lookup) -> tuple[Writing, Kept]:
     place = _Place(noted.session, noted.agent, last.number if last else 0, noted.time)
     blob = _blob(noted.content)
     salt = 0
-    while look.page(_page_id(noted.session, f"note:{noted.time!r}:{salt}", 0)) is not None:
+    while look.page(id := _page_id(noted.session, f"note:{noted.time!r}:{blob.digest}:{salt}", 0)) is not None:
         salt += 1
     page = _page(
         Part(noted.kind, noted.content, noted.media),
-        id=_page_id(noted.session, f"note:{noted.time!r}:{salt}", 0),
+        blob.digest,
+        id=id,
         role=Role.ASSISTANT,
         place=place,
         branch=last.branch if last else 0,
@@ -135,6 +136,13 @@ def _noted(noted: Noted, look: Lookup) -> tuple[Writing, Kept]:
     )
     writing = Writing(blobs=(blob,), pages=(page,))
     return writing, Kept(pages=(page.id,))
+
+
+def _gisted(gisted: Gisted, look: Lookup) -> tuple[Writing, Kept]:
+    for gist in gisted.gists:
+        if look.page(gist.page) is None:
+            raise NotFound(f"no page {gist.page}")
+    return Writing(gists=gisted.gists), Kept()
 
 
 def _messages(links: Iterable[Link], place: _Place, look: Lookup) -> tuple[list[Node], list[Page], list[Blob]]:
@@ -147,29 +155,45 @@ def _messages(links: Iterable[Link], place: _Place, look: Lookup) -> tuple[list[
     for each in _tail_of(tuple(links), place.session, look):
         if each.chain in fresh:
             continue
-        parent_page = last_page.get(each.parent) or look.last_page(place.session, each.parent)
-        node = _node(each, place, _branch(each, fresh, place.session, look))
+        parent_page = last_page.get(each.parent) or _page_before(each.parent, place.session, look)
         raw = _blob(each.message.raw)
-        blobs.append(raw)
+        contents = [_blob(part.content) for part in each.message.parts]
+        node = _node(each, place, _branch(each, fresh, place.session, look), raw.digest)
+        blobs += [raw, *contents]
         nodes.append(node)
         fresh[node.chain] = node
-        for position, part in enumerate(each.message.parts):
-            page = _page(
-                part,
-                id=_page_id(place.session, each.chain, position),
-                role=each.message.role,
-                place=place,
-                branch=node.branch,
-                parent=parent_page,
-                chain=each.chain,
-                position=position,
-            )
+        addresses = [content.digest for content in contents]
+        for page in _pages_of(node, each.message.parts, addresses, place.agent, parent_page):
             pages.append(page)
-            blobs.append(_blob(part.content))
             parent_page = page.id
         if parent_page is not None:
             last_page[each.chain] = parent_page
     return nodes, pages, blobs
+
+
+def pages_of(node: Node, parts: Sequence[Part], agent: str, look: Lookup) -> Iterator[Page]:
+    """The pages of a message that was placed before: made again, they are equal to the first ones."""
+    addresses = [digest(part.content) for part in parts]
+    return _pages_of(node, parts, addresses, agent, _page_before(node.parent, node.session, look))
+
+
+def _pages_of(
+    node: Node, parts: Sequence[Part], addresses: Sequence[Digest], agent: str, parent: PageId | None
+) -> Iterator[Page]:
+    for position, (part, address) in enumerate(zip(parts, addresses, strict=True)):
+        page = _page(
+            part,
+            address,
+            id=_page_id(node.session, node.chain, position),
+            role=node.role,
+            place=_Place(node.session, agent, node.turn, node.time),
+            branch=node.branch,
+            parent=parent,
+            chain=node.chain,
+            position=position,
+        )
+        yield page
+        parent = page.id
 
 
 def _tail_of(links: Sequence[Link], session: SessionId, look: Lookup) -> Iterator[Link]:
@@ -183,6 +207,19 @@ def _tail_of(links: Sequence[Link], session: SessionId, look: Lookup) -> Iterato
         if each.message.aside and look.node(session, each.chain):
             continue
         yield each
+
+
+def _page_before(chain: Chain, session: SessionId, look: Lookup) -> PageId | None:
+    """The last page at or above a message: a message without parts has no page of its own."""
+    while chain != ROOT:
+        page = look.last_page(session, chain)
+        if page is not None:
+            return page
+        node = look.node(session, chain)
+        if node is None:
+            return None
+        chain = node.parent
+    return None
 
 
 def _branch(each: Link, fresh: dict[Chain, Node], session: SessionId, look: Lookup) -> int:
@@ -203,7 +240,7 @@ def _branch_of(here: Chain, nodes: Sequence[Node], session: SessionId, look: Loo
     return known.branch if known else 0
 
 
-def _node(each: Link, place: _Place, branch: int) -> Node:
+def _node(each: Link, place: _Place, branch: int, raw: Digest) -> Node:
     message = each.message
     return Node(
         session=place.session,
@@ -212,7 +249,7 @@ def _node(each: Link, place: _Place, branch: int) -> Node:
         role=message.role,
         turn=place.turn,
         branch=branch,
-        raw=digest(message.raw),
+        raw=raw,
         essence=message.essence,
         aside=message.aside,
         time=place.time,
@@ -221,6 +258,7 @@ def _node(each: Link, place: _Place, branch: int) -> Node:
 
 def _page(
     part: Part,
+    address: Digest,
     *,
     id: PageId,
     role: Role,
@@ -239,7 +277,7 @@ def _page(
         kind=part.kind,
         role=role,
         parent=parent,
-        digest=digest(part.content),
+        digest=address,
         size=len(part.content),
         media=part.media,
         time=place.time,
@@ -255,11 +293,14 @@ def _system(parts: Sequence[Part], place: _Place, look: Lookup) -> tuple[list[Pa
     pages: list[Page] = []
     blobs: list[Blob] = []
     for position, part in enumerate(parts):
-        id = _page_id(place.session, f"system:{digest(part.content)}", position)
+        blob = _blob(part.content)
+        id = _page_id(place.session, f"system:{blob.digest}", position)
         if look.page(id) is not None:
             continue
-        pages.append(_page(part, id=id, role=Role.SYSTEM, place=place, branch=0, parent=None, chain=ROOT, position=position))
-        blobs.append(_blob(part.content))
+        pages.append(
+            _page(part, blob.digest, id=id, role=Role.SYSTEM, place=place, branch=0, parent=None, chain=ROOT, position=position)
+        )
+        blobs.append(blob)
     return pages, blobs
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hotset.nouns.deposit import Deposit, Kept
-from hotset.nouns.page import Chain, Digest, Gist, Kind, Page, PageId, SessionId
+from hotset.nouns.page import Chain, Digest, Gist, Kind, Page, PageId, SessionId, including
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
 
 
@@ -31,6 +31,29 @@ class Where:
     call: str | None = None
     chain: Chain | None = None
     limit: int | None = None
+
+    def holds(self, page: Page) -> bool:
+        """Does every condition hold for this page? `limit` is not a condition."""
+        wanted = (
+            (self.session, page.session),
+            (self.agent, page.agent),
+            (self.branch, page.branch),
+            (self.parent, page.parent),
+            (self.call, page.call),
+            (self.chain, page.chain),
+        )
+        return (
+            all(want is None or want == have for want, have in wanted)
+            and (not self.kinds or page.kind in self.every_kind)
+            and (self.turns is None or self.turns[0] <= page.turn <= self.turns[1])
+            and (self.since is None or self.since <= page.time)
+            and (self.until is None or page.time < self.until)
+        )
+
+    @property
+    def every_kind(self) -> frozenset[Kind]:
+        """The kinds asked for, with their special cases."""
+        return frozenset(special for kind in self.kinds for special in including(kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +92,13 @@ Row = Session | Turn | Node | Page | ToolSeen | Event | Reference | Gist | Blob
 """Everything a store holds is one of these; `dump` gives them out and `load` takes them in."""
 
 
+CANDIDATES = 64
+"""How many sessions that share a message are weighed: a first prompt that was said 10,000 times must not cost 10,000 look-ups."""
+
+MATCHES = 8
+"""How many page ids `match` gives: enough to tell a person that a prefix is not unique."""
+
+
 class Lookup(Protocol):
     """The questions that placing a deposit asks, answered inside the transaction that will write it."""
 
@@ -77,7 +107,7 @@ class Lookup(Protocol):
     def session_by_key(self, key: str) -> Session | None: ...
 
     def sessions_with(self, chain: Chain) -> Sequence[SessionId]:
-        """Every session in which a message with this chain occurred, the most recent last."""
+        """The sessions in which a message with this chain occurred, the most recent last; at most the last `CANDIDATES`."""
         ...
 
     def node(self, session: SessionId, chain: Chain) -> Node | None: ...
@@ -101,7 +131,7 @@ class Lookup(Protocol):
     def turn_by_response(self, response_id: str) -> Turn | None: ...
 
     def last_page(self, session: SessionId, chain: Chain) -> PageId | None:
-        """The last page of a message."""
+        """The last page of a message; None for `ROOT`, which is no message."""
         ...
 
     def page(self, id: PageId) -> Page | None: ...
@@ -126,7 +156,7 @@ class Store(Protocol):
     """Keeps everything.
 
     - What `keep`'s future resolves to is durable: it survives kill -9 and the loss of power.
-    - A deposit is written whole or not at all; a failed one changes nothing and raises a `StoreFailed`.
+    - A deposit is written whole or not at all; a failed one changes nothing and raises a `HotsetError`.
     - Deposits are placed in the order in which they were handed over, each seeing those before it.
     - Content comes back byte for byte, or `PageDamaged` is raised; never other bytes.
     - Rows come back in the order in which they were kept, whatever the clock said.

@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
-from starlette.routing import Mount, Route
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hotset.dialects.port import Dialects
@@ -24,6 +24,7 @@ from hotset.surfaces.proxy.routes import route
 
 _log = logging.getLogger("hotset")
 
+_OWN = "/hotset"
 _JSON: Headers = ((b"content-type", b"application/json"),)
 
 
@@ -37,31 +38,29 @@ def build(machine: Machine, guard: Guard, status: Callable[[], Awaitable[dict[st
     async def tell(_request: object) -> JSONResponse:
         return JSONResponse(await status())
 
-    own = Starlette(routes=[Route("/", tell), Route("/status", tell)])
-    inner = Starlette(routes=[Mount("/hotset", own), Mount("/", Proxy(machine))])
-    return Guarded(inner, guard, machine.dialects)
+    own = Starlette(routes=[Route(f"{_OWN}/", tell), Route(f"{_OWN}/status", tell)])
+    return Door(own, Proxy(machine), guard, machine.dialects)
 
 
-class Guarded:
+class Door:
     """Lets in whom the guard admits, with the token taken off the path."""
 
-    def __init__(self, inner: ASGIApp, guard: Guard, dialects: Dialects) -> None:
-        self._inner = inner
+    def __init__(self, own: ASGIApp, proxy: ASGIApp, guard: Guard, dialects: Dialects) -> None:
+        self._own = own
+        self._proxy = proxy
         self._guard = guard
         self._dialects = dialects
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._inner(scope, receive, send)
-            return
-        headers: Headers = tuple(scope["headers"])
-        admitted = self._guard.admit(encoded(scope["raw_path"]), headers)
+        admitted = self._guard.admit(encoded(scope["raw_path"]), tuple(scope["headers"]))
         if isinstance(admitted, Refusal):
             client = AsgiClient(send, _dialect_of(scope["path"]), self._dialects)
             await client.refuse(admitted.status, admitted.message, ())
             return
-        inner = dict(scope, path=admitted, raw_path=admitted.encode(), root_path="")
-        await self._inner(inner, receive, send)
+        scope["path"], scope["raw_path"] = admitted, admitted.encode()
+        # The proxy is not a route of the application: routing would cost more than everything else that we do here.
+        inside = admitted == _OWN or admitted.startswith(f"{_OWN}/")
+        await (self._own if inside else self._proxy)(scope, receive, send)
 
 
 class Proxy:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hmac
+import re
 from dataclasses import dataclass
 from urllib.parse import quote
 
 from hotset.nouns.call import Headers
 
 _TOKEN_HEADER = b"x-hotset-token"
+_PLAIN = re.compile(r"[A-Za-z0-9/%:@!$&'()*+,;=\-._~]*")
 _FRIENDLY_FETCHES = (b"", b"none", b"same-origin")
 
 
@@ -53,4 +55,5 @@ class Guard:
 
 def encoded(path: bytes) -> str:
     """A raw path as text, with every byte that has no place in a URL percent-encoded."""
-    return quote(path, safe="/%:@!$&'()*+,;=-._~")
+    text = path.decode("latin-1")
+    return text if _PLAIN.fullmatch(text) else quote(path, safe="/%:@!$&'()*+,;=-._~")

@@ -21,6 +21,7 @@ from hotset import __version__
 from hotset.config import DEFAULT_PORT, Config
 from hotset.errors import BadConfig
 from hotset.runtime.machine import Machine
+from hotset.runtime.record import KEEPING
 from hotset.store.folder import private_folder
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
@@ -153,6 +154,7 @@ async def _status(machine: Machine, address: Address) -> dict[str, Any]:
         "kept": tally.kept,
         "bypassed": tally.bypassed,
         "left": tally.left,
+        "keeping": machine.background.under_way(KEEPING),
         "last": tally.last,
         "upstreams": {name: upstream.url for name, upstream in machine.config.upstreams.items()},
     }

@@ -1,0 +1,54 @@
+"""Everything a store holds, in one snapshot: the content first, then the rows in the order in which they were kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+
+import apsw
+
+from hotset.nouns.page import Digest, SessionId
+from hotset.store.blobs import unpress
+from hotset.store.port import Blob, Row
+from hotset.store.rows import TABLES, unpack_hex
+
+_OF_SESSION = {
+    "session": "id = :session",
+    "node": "session = :session",
+    "page": "session = :session",
+    "turn": "session = :session",
+    "tool": "first_session = :session",
+    "event": "session = :session",
+    "reference": "session = :session",
+    "gist": "seq IN (SELECT seq FROM page WHERE session = :session)",
+}
+_CONTENT_OF_SESSION = """
+    digest IN (
+        SELECT raw FROM node WHERE session = :session
+        UNION ALL SELECT digest FROM page WHERE session = :session
+        UNION ALL SELECT digest FROM tool WHERE first_session = :session
+        UNION ALL SELECT system FROM turn WHERE session = :session
+        UNION ALL SELECT tools FROM turn WHERE session = :session
+        UNION ALL SELECT params FROM turn WHERE session = :session
+        UNION ALL SELECT reply FROM turn WHERE session = :session)
+"""
+
+
+def dump(reading: Callable[[], AbstractContextManager[apsw.Connection]], session: SessionId | None) -> Iterator[Row]:
+    """One read transaction for the whole of it: a row must not point to content that was kept after we looked."""
+    of_session = {"session": session}
+    with reading() as connection, connection:
+        which = _CONTENT_OF_SESSION if session is not None else "1"
+        for packed, *form in connection.execute(
+            f"SELECT digest, codec, size, body FROM blob WHERE {which} ORDER BY seq",  # noqa: S608
+            of_session if session is not None else None,
+        ):
+            digest = Digest(unpack_hex(packed))
+            yield Blob(digest, unpress(digest, *form))
+        for table in TABLES:
+            which = _OF_SESSION[table.name] if session is not None else "1"
+            for row in connection.execute(
+                f'SELECT {table.names} FROM "{table.name}" WHERE {which} ORDER BY seq',  # noqa: S608
+                of_session if session is not None else None,
+            ):
+                yield table.unpack(row)

@@ -1,0 +1,159 @@
+"""The data folder: private to its owner, never reached through a planted link, locked while it is made or repaired."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hotset.errors import StoreBusy, StoreFailed
+
+DATABASE = "store.db"
+_OPENING = "store.opening"
+_IN_USE = "store.in-use"
+_FILE_MODE = 0o600
+_FOLDER_MODE = 0o700
+_POLL_SECONDS = 0.005  # opening takes a few milliseconds; a waiting process should not wait much longer than that
+
+
+def private_folder(folder: Path) -> Path:
+    """Makes the folder or checks it, and gives its real path. Only its owner may be able to look inside."""
+    folder = folder.expanduser().absolute()
+    _make_parents(folder.parent)
+    folder = folder.parent.resolve() / folder.name
+    try:
+        folder.mkdir(mode=_FOLDER_MODE)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise StoreFailed(f"cannot make the folder {folder}: {error.strerror}") from error
+    try:
+        here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as error:
+        if folder.is_symlink():
+            raise StoreFailed(f"{folder} is a symbolic link; give the folder it points to instead") from error
+        raise StoreFailed(f"cannot open the folder {folder}: {error.strerror}") from error
+    try:
+        found = os.fstat(here)
+        _refuse_foreign(folder, found)
+        if stat.S_IMODE(found.st_mode) != _FOLDER_MODE:
+            os.fchmod(here, _FOLDER_MODE)
+    finally:
+        os.close(here)
+    return folder
+
+
+def private_file(path: Path) -> int:
+    """Opens a file of ours for reading and writing, makes it where it is missing, and takes everybody else's rights away."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        file = os.open(path, flags, _FILE_MODE)
+    except OSError as error:
+        raise _unusable(path, error) from error
+    try:
+        found = os.fstat(file)
+        _refuse_special(path, found)
+        _refuse_foreign(path, found)
+        if stat.S_IMODE(found.st_mode) != _FILE_MODE:
+            os.fchmod(file, _FILE_MODE)
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def refuse_links(database: Path) -> None:
+    """SQLite opens `-wal` and `-shm` by name; nobody may have put a link there."""
+    for path in beside(database):
+        if path.is_symlink():
+            raise StoreFailed(f"{path} is a symbolic link; somebody planted it: remove it")
+        if path.exists():
+            os.close(private_file(path))
+
+
+def beside(database: Path) -> tuple[Path, Path]:
+    """The files that SQLite keeps beside a database."""
+    return database.with_name(database.name + "-wal"), database.with_name(database.name + "-shm")
+
+
+@contextmanager
+def opening(folder: Path, patience: float) -> Iterator[None]:
+    """One process at a time makes, migrates or repairs a store."""
+    file = private_file(folder / _OPENING)
+    try:
+        _lock(file, fcntl.LOCK_EX, patience, f"another process has been opening {folder} for {patience:.0f} s")
+        yield
+    finally:
+        os.close(file)
+
+
+def mark_in_use(folder: Path) -> int:
+    """Says that this process works with the store, until the descriptor that it gives is closed."""
+    file = private_file(folder / _IN_USE)
+    try:
+        _lock(file, fcntl.LOCK_SH, 0, f"{folder} is being repaired; try again when that is done")
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Refuses with `StoreBusy` while any process works with the store."""
+    file = private_file(folder / _IN_USE)
+    try:
+        _lock(file, fcntl.LOCK_EX, 0, f"{folder} is in use; stop every hotset that works with it and try again")
+        yield
+    finally:
+        os.close(file)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names in a folder durable."""
+    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(here)
+    finally:
+        os.close(here)
+
+
+def _make_parents(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreFailed(f"cannot make the folder {folder}: {error.strerror}") from error
+
+
+def _refuse_special(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise StoreFailed(f"{path} is not a regular file; move it away")
+
+
+def _refuse_foreign(path: Path, found: os.stat_result) -> None:
+    if found.st_uid != os.geteuid():
+        raise StoreFailed(f"{path} belongs to another user (uid {found.st_uid}); choose a folder of your own")
+
+
+def _unusable(path: Path, error: OSError) -> StoreFailed:
+    if error.errno in (errno.ELOOP, errno.EMLINK):
+        return StoreFailed(f"{path} is a symbolic link; somebody planted it: remove it")
+    return StoreFailed(f"cannot open {path}: {error.strerror}")
+
+
+def _lock(file: int, how: int, patience: float, otherwise: str) -> None:
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(file, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise StoreBusy(otherwise) from None
+            time.sleep(_POLL_SECONDS)
+        else:
+            return

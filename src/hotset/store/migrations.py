@@ -1,0 +1,108 @@
+"""How a store came to look as it does: an append-only list, one step a version. Steps are never edited, only added."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+
+from hotset.errors import StoreFailed, StoreTooNew
+
+APPLICATION_ID = 0x686F7473  # "hots": tells `file` and us whose SQLite file this is
+
+
+def _first(connection: apsw.Connection) -> None:
+    """Columns have no type, so that SQLite gives back exactly what was put in; rows are told apart by their seals."""
+    connection.execute(
+        """
+        CREATE TABLE meta (name PRIMARY KEY, value) WITHOUT ROWID;
+
+        CREATE TABLE blob (seq INTEGER PRIMARY KEY, digest, codec, size, body);
+        CREATE UNIQUE INDEX blob_digest ON blob (digest);
+
+        CREATE TABLE session (seq INTEGER PRIMARY KEY, id, key, agent, dialect, started, title, seal);
+        CREATE UNIQUE INDEX session_id ON session (id);
+        CREATE INDEX session_key ON session (key) WHERE key <> '';
+
+        CREATE TABLE node (
+            seq INTEGER PRIMARY KEY, session, chain, parent, role, turn, branch, raw, essence, aside, time, seal);
+        CREATE UNIQUE INDEX node_chain ON node (chain, session);
+        CREATE INDEX node_parent ON node (session, parent);
+
+        CREATE TABLE page (
+            seq INTEGER PRIMARY KEY, id, session, agent, turn, branch, kind, role, parent, digest, size, media, time,
+            chain, position, tool, call, seal);
+        CREATE UNIQUE INDEX page_id ON page (id);
+        CREATE INDEX page_session ON page (session);
+        CREATE INDEX page_chain ON page (chain, session) WHERE chain <> '';
+        CREATE INDEX page_parent ON page (parent) WHERE parent IS NOT NULL;
+        CREATE INDEX page_call ON page (call) WHERE call <> '';
+
+        CREATE TABLE turn (
+            seq INTEGER PRIMARY KEY, session, number, agent, branch, dialect, model, streamed, started, fingerprint, head,
+            tail, system, tools, params, outcome, finished, status, stop, response_id, error, usage, reply, seal);
+        CREATE UNIQUE INDEX turn_number ON turn (session, number);
+        CREATE INDEX turn_response ON turn (response_id) WHERE response_id <> '';
+
+        CREATE TABLE tool (seq INTEGER PRIMARY KEY, name, digest, first_session, time, seal);
+        CREATE UNIQUE INDEX tool_name ON tool (name, digest);
+
+        CREATE TABLE event (seq INTEGER PRIMARY KEY, name, time, session, turn, detail, seal, nth);
+        CREATE UNIQUE INDEX event_seal ON event (seal, nth);
+        CREATE INDEX event_session ON event (session) WHERE session IS NOT NULL;
+
+        CREATE TABLE reference (
+            seq INTEGER PRIMARY KEY, id, session, kind, pages, turns, tokens, time, topics, entities, hints, seal);
+        CREATE UNIQUE INDEX reference_id ON reference (id);
+        CREATE INDEX reference_session ON reference (session);
+
+        CREATE TABLE gist (seq INTEGER PRIMARY KEY, page, tokens, keywords, entities, files, seal);
+        """
+    )
+
+
+MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (_first,)
+"""Step n leads from version n to n + 1."""
+
+VERSION = len(MIGRATIONS)
+
+
+def migrate(connection: apsw.Connection, database: Path) -> None:
+    """Brings a store to the version of this code, in one transaction. Raises `StoreTooNew`, or refuses a foreign file."""
+    version = _version(connection, database)
+    if connection.pragma("journal_mode") != "wal":
+        connection.pragma("journal_mode", "wal")
+    if version == VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if version == 0:
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            # A cookie of its own lets `wal.belongs` tell this store's WAL from another's.
+            connection.execute(f"PRAGMA schema_version = {secrets.randbelow(2**30) + 1}")
+        for step in MIGRATIONS[version:]:
+            step(connection)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("INSERT OR REPLACE INTO meta VALUES ('version', ?)", (VERSION,))
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _version(connection: apsw.Connection, database: Path) -> int:
+    application = connection.pragma("application_id")
+    version = connection.pragma("user_version")
+    if application == 0 and version == 0 and not connection.execute("SELECT 1 FROM sqlite_schema").fetchall():
+        return 0
+    if application != APPLICATION_ID:
+        raise StoreFailed(f"{database} is a SQLite file of another program; choose another data folder")
+    if version > VERSION:
+        raise StoreTooNew(
+            f"{database} was written by a newer hotset (format {version}, this one knows up to {VERSION}): "
+            "update hotset (`pip install -U hotset`), or choose another data folder; nothing was changed"
+        )
+    return int(version)

@@ -1,0 +1,255 @@
+"""Nouns as rows: each column packed to what SQLite holds exactly, each row sealed so that a changed bit is seen."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from hotset.errors import BadInput, PageDamaged
+from hotset.nouns.message import DialectName, Usage
+from hotset.nouns.page import Gist, Kind, Page, Role
+from hotset.nouns.turn import Event, Node, Outcome, Reference, Session, ToolSeen, Turn
+
+Value = int | float | str | bytes | None
+Noun = TypeVar("Noun", Session, Turn, Node, Page, ToolSeen, Event, Reference, Gist)
+
+_SEAL_BYTES = 8  # 2^-64 for a damaged row to pass; a wider one would only cost room
+_MAX_INT = 2**63 - 1  # what SQLite can hold
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How one field becomes a value and back."""
+
+    pack: Callable[[Any], Value]
+    unpack: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Table(Generic[Noun]):
+    """The columns of one kind of row, in order; `seq` stands before them and `seal` behind."""
+
+    name: str
+    noun: type[Noun]
+    columns: tuple[tuple[str, Codec], ...]
+    identity: tuple[str, ...]
+    """The fields that tell one row from another."""
+
+    def pack(self, noun: Noun) -> tuple[Value, ...]:
+        """The values of a row with its seal, ready to be bound."""
+        try:
+            values: tuple[Value, ...] = tuple(codec.pack(getattr(noun, name)) for name, codec in self.columns)
+            return (*values, self._seal(values))
+        except (UnicodeEncodeError, OverflowError) as error:
+            raise BadInput(f"a {self.name} that cannot be stored: {error}") from error
+
+    def unpack(self, values: Sequence[Any]) -> Noun:
+        """The noun, or `PageDamaged`. `values` are the columns and the seal."""
+        fields = tuple(values[:-1])
+        if values[-1] != self._seal(fields):
+            raise PageDamaged(f"{self.name} {self.describe(fields)} is damaged: its row does not fit its seal")
+        return self.noun(**{name: codec.unpack(value) for (name, codec), value in zip(self.columns, fields, strict=True)})
+
+    def describe(self, fields: Sequence[Any]) -> str:
+        """What a damaged row still says about itself."""
+        named = dict(zip((name for name, _ in self.columns), fields, strict=False))
+        shown = (named[name] for name in self.identity)
+        return " ".join(value.hex() if isinstance(value, bytes) else str(value) for value in shown)
+
+    def _seal(self, values: tuple[Value, ...]) -> bytes:
+        packed = msgspec.msgpack.encode(values)
+        return hashlib.blake2b(packed, digest_size=_SEAL_BYTES, person=self.name.encode()).digest()
+
+    @cached_property
+    def names(self) -> str:
+        return ", ".join((*(f'"{name}"' for name, _ in self.columns), "seal"))
+
+    @cached_property
+    def marks(self) -> str:
+        return ", ".join("?" * (len(self.columns) + 1))
+
+
+def pack_hex(text: str) -> Value:
+    """A hash takes half the room as bytes; anything else stays as it is."""
+    if len(text) == 64:
+        try:
+            packed = bytes.fromhex(text)
+        except ValueError:
+            return text
+        if packed.hex() == text:
+            return packed
+    return text
+
+
+def unpack_hex(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _number(value: int) -> int:
+    if not -_MAX_INT <= value <= _MAX_INT:
+        raise OverflowError(f"{value} is too large a number")
+    return int(value)
+
+
+def _moment(value: float) -> float:
+    value = float(value)
+    if not math.isfinite(value):
+        raise OverflowError("a time must be a finite number")
+    return value
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _finite(detail: dict[str, str | int | float]) -> str:
+    for value in detail.values():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise OverflowError("an event's numbers must be finite")
+    return _json({name: int(value) if isinstance(value, bool) else value for name, value in detail.items()})
+
+
+def _optional(codec: Codec) -> Codec:
+    return Codec(
+        lambda value: None if value is None else codec.pack(value),
+        lambda value: None if value is None else codec.unpack(value),
+    )
+
+
+def _typed(kind: Any) -> Codec:
+    """A value whose JSON says everything about it."""
+    return Codec(_json, lambda text: msgspec.json.decode(text, type=kind))
+
+
+_TEXT = Codec(str, str)
+_INT = Codec(_number, int)
+_FLAG = Codec(int, bool)
+_TIME = Codec(_moment, float)
+_HEX = Codec(pack_hex, unpack_hex)
+_WORDS = _typed(tuple[str, ...])
+
+SESSION: Table[Session] = Table(
+    "session",
+    Session,
+    (("id", _TEXT), ("key", _TEXT), ("agent", _TEXT), ("dialect", Codec(str, DialectName)), ("started", _TIME), ("title", _TEXT)),
+    identity=("id",),
+)
+NODE: Table[Node] = Table(
+    "node",
+    Node,
+    (
+        ("session", _TEXT),
+        ("chain", _HEX),
+        ("parent", _HEX),
+        ("role", Codec(str, Role)),
+        ("turn", _INT),
+        ("branch", _INT),
+        ("raw", _HEX),
+        ("essence", _HEX),
+        ("aside", _FLAG),
+        ("time", _TIME),
+    ),
+    identity=("session", "chain"),
+)
+PAGE: Table[Page] = Table(
+    "page",
+    Page,
+    (
+        ("id", _TEXT),
+        ("session", _TEXT),
+        ("agent", _TEXT),
+        ("turn", _INT),
+        ("branch", _INT),
+        ("kind", Codec(str, Kind)),
+        ("role", Codec(str, Role)),
+        ("parent", _optional(_TEXT)),
+        ("digest", _HEX),
+        ("size", _INT),
+        ("media", _TEXT),
+        ("time", _TIME),
+        ("chain", _HEX),
+        ("position", _INT),
+        ("tool", _TEXT),
+        ("call", _TEXT),
+    ),
+    identity=("id",),
+)
+TURN: Table[Turn] = Table(
+    "turn",
+    Turn,
+    (
+        ("session", _TEXT),
+        ("number", _INT),
+        ("agent", _TEXT),
+        ("branch", _INT),
+        ("dialect", Codec(str, DialectName)),
+        ("model", _TEXT),
+        ("streamed", _FLAG),
+        ("started", _TIME),
+        ("fingerprint", _TEXT),
+        ("head", _HEX),
+        ("tail", _HEX),
+        ("system", _optional(_HEX)),
+        ("tools", _optional(_HEX)),
+        ("params", _HEX),
+        ("outcome", Codec(str, Outcome)),
+        ("finished", _TIME),
+        ("status", _INT),
+        ("stop", _TEXT),
+        ("response_id", _TEXT),
+        ("error", _TEXT),
+        ("usage", _typed(Usage)),
+        ("reply", _optional(_HEX)),
+    ),
+    identity=("session", "number"),
+)
+TOOL: Table[ToolSeen] = Table(
+    "tool",
+    ToolSeen,
+    (("name", _TEXT), ("digest", _HEX), ("first_session", _TEXT), ("time", _TIME)),
+    identity=("name", "digest"),
+)
+EVENT: Table[Event] = Table(
+    "event",
+    Event,
+    (
+        ("name", _TEXT),
+        ("time", _TIME),
+        ("session", _optional(_TEXT)),
+        ("turn", _INT),
+        ("detail", Codec(_finite, msgspec.json.decode)),
+    ),
+    identity=("name", "time"),
+)
+REFERENCE: Table[Reference] = Table(
+    "reference",
+    Reference,
+    (
+        ("id", _TEXT),
+        ("session", _TEXT),
+        ("kind", _TEXT),
+        ("pages", _WORDS),
+        ("turns", _typed(tuple[int, int])),
+        ("tokens", _INT),
+        ("time", _TIME),
+        ("topics", _WORDS),
+        ("entities", _WORDS),
+        ("hints", _WORDS),
+    ),
+    identity=("id",),
+)
+GIST: Table[Gist] = Table(
+    "gist",
+    Gist,
+    (("page", _TEXT), ("tokens", _INT), ("keywords", _WORDS), ("entities", _WORDS), ("files", _WORDS)),
+    identity=("page",),
+)
+
+TABLES: tuple[Table[Any], ...] = (SESSION, NODE, PAGE, TURN, TOOL, EVENT, REFERENCE, GIST)
+"""Every table of rows, in the order in which a dump gives them out (after the content)."""

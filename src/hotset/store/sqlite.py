@@ -1,0 +1,292 @@
+"""The embedded store: one SQLite file in a private folder, shared by every process of a project."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import apsw
+
+from hotset.errors import NotFound, PageDamaged, StoreFailed
+from hotset.nouns.deposit import Deposit, Kept
+from hotset.nouns.page import Digest, Gist, Page, PageId, SessionId
+from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
+from hotset.store import checking, dumping, loading
+from hotset.store.ballast import Ballast
+from hotset.store.blobs import unpress
+from hotset.store.connecting import Readers, Tuning, connect, in_our_words, leave, translated
+from hotset.store.folder import DATABASE, beside, mark_in_use, opening, private_file, private_folder, refuse_links
+from hotset.store.lookup import one
+from hotset.store.migrations import migrate
+from hotset.store.port import MATCHES, Census, Damage, Row, Where
+from hotset.store.rows import EVENT, GIST, NODE, PAGE, REFERENCE, SESSION, TOOL, TURN, Noun, Table, pack_hex
+from hotset.store.wal import Checkpointer, refuse_foreign_wal
+from hotset.store.writer import Writer
+
+_CHUNK = 256  # rows read at once: a slow reader must not hold a transaction open, which would keep the WAL from shrinking
+_MAGIC = b"SQLite format 3\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What a person may have to do something about."""
+
+    ballast_out: bool
+    """The reserve on the disk is gone: the disk is full, or nearly."""
+    full: bool
+    """Nothing is kept at the moment, for want of room."""
+    wal_bytes: int
+
+
+class SqliteStore:
+    """A `Store` in a folder of its own. Use it from any thread; open it anew after a fork."""
+
+    def __init__(self, folder: Path, tuning: Tuning, in_use: int, connection: apsw.Connection) -> None:
+        """Use `SqliteStore.open`."""
+        self.folder = folder
+        self.database = folder / DATABASE
+        self._tuning = tuning
+        self._in_use = in_use
+        self._process = os.getpid()
+        self._closed = False
+        self._all_gisted_to: Any = 0
+        open_one = partial(connect, self.database, tuning)
+        self._ballast = Ballast(folder, tuning.ballast_bytes)
+        self._readers = Readers(partial(open_one, reading=True))
+        self._checkpointer = Checkpointer(open_one, tuning.checkpoint_pages)
+        self._writer = Writer(
+            connection, open_one, self._ballast, self._checkpointer.wal_has, partial(translated, database=self.database)
+        )
+
+    @classmethod
+    def open(cls, folder: Path, tuning: Tuning = Tuning()) -> Self:  # noqa: B008 - frozen
+        """Opens the store in a folder, and makes both where they are missing."""
+        folder = private_folder(Path(folder))
+        in_use = mark_in_use(folder)
+        try:
+            with opening(folder, tuning.patience), in_our_words(folder / DATABASE):
+                connection = _prepare(folder / DATABASE, tuning)
+            try:
+                return cls(folder, tuning, in_use, connection)
+            except BaseException:
+                leave(connection)
+                raise
+        except BaseException:
+            os.close(in_use)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Writes what still waits, and leaves the folder as one file where nobody else uses it."""
+        if self._closed or os.getpid() != self._process:
+            return
+        self._closed = True
+        self._writer.close()
+        self._checkpointer.close()
+        self._readers.close()
+        os.close(self._in_use)
+
+    def keep(self, deposit: Deposit) -> Future[Kept]:
+        self._alive()
+        return self._writer.keep(deposit)
+
+    def content(self, digest: Digest) -> bytes:
+        with self._reading() as connection:
+            row = connection.execute("SELECT codec, size, body FROM blob WHERE digest = ?", (pack_hex(digest),)).fetchone()
+        if row is None:
+            raise NotFound(f"no content {digest}")
+        return unpress(digest, *row)
+
+    def page(self, id: PageId) -> Page:
+        page = self._one(PAGE, "id = ?", id)
+        if page is None:
+            raise NotFound(f"no page {id}")
+        return _as_asked(page, page.id == id)
+
+    def match(self, prefix: str) -> Sequence[PageId]:
+        with self._reading() as connection:
+            rows = connection.execute("SELECT id FROM page WHERE id >= ? ORDER BY id LIMIT ?", (prefix, MATCHES)).fetchall()
+        return [PageId(id) for (id,) in rows if isinstance(id, str) and id.startswith(prefix)]
+
+    def pages(self, where: Where) -> Iterator[Page]:
+        conditions, given = _conditions(where)
+        left = where.limit
+        for page in self._stream(PAGE, conditions, given):
+            if left is not None and left <= 0:
+                return
+            yield _as_asked(page, where.holds(page))
+            left = None if left is None else left - 1
+
+    def session(self, id: SessionId) -> Session:
+        session = self._one(SESSION, "id = ?", id)
+        if session is None:
+            raise NotFound(f"no session {id}")
+        return _as_asked(session, session.id == id)
+
+    def sessions(self) -> Iterator[Session]:
+        return self._stream(SESSION)
+
+    def turns(self, session: SessionId) -> Iterator[Turn]:
+        return self._of_session(TURN, session)
+
+    def nodes(self, session: SessionId) -> Iterator[Node]:
+        return self._of_session(NODE, session)
+
+    def tools(self) -> Iterator[ToolSeen]:
+        return self._stream(TOOL)
+
+    def events(self, session: SessionId | None = None) -> Iterator[Event]:
+        return self._stream(EVENT) if session is None else self._of_session(EVENT, session)
+
+    def reference(self, id: str) -> Reference:
+        reference = self._one(REFERENCE, "id = ?", id)
+        if reference is None:
+            raise NotFound(f"no reference {id}")
+        return _as_asked(reference, reference.id == id)
+
+    def references(self, session: SessionId) -> Iterator[Reference]:
+        return self._of_session(REFERENCE, session)
+
+    def gist(self, id: PageId) -> Gist | None:
+        gist = self._one(GIST, "seq = (SELECT seq FROM page WHERE id = ?)", id)
+        return None if gist is None else _as_asked(gist, gist.page == id)
+
+    def ungisted(self, limit: int) -> Sequence[Page]:
+        wanting = "seq > ? AND NOT EXISTS (SELECT 1 FROM gist WHERE gist.seq = page.seq) ORDER BY seq LIMIT ?"
+        with self._reading() as connection, connection:
+            last = connection.execute("SELECT max(seq) FROM page").fetchone()
+            rows: list[Any] = connection.execute(
+                f"SELECT seq, {PAGE.names} FROM page WHERE {wanting}",  # noqa: S608
+                (self._all_gisted_to, limit),
+            ).fetchall()
+        if limit > 0:
+            # Remembered, so that a store of a million pages is not searched from its beginning each time.
+            self._all_gisted_to = rows[0][0] - 1 if rows else (last[0] if last else None) or 0
+        return [PAGE.unpack(row[1:]) for row in rows]
+
+    def census(self) -> Census:
+        with self._reading() as connection:
+            row = connection.execute(
+                "SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM turn), (SELECT count(*) FROM page),"
+                " count(*), total(size), total(length(body)) FROM blob"
+            ).fetchone()
+        assert row is not None
+        return Census(*(int(number) for number in row))
+
+    def health(self) -> Health:
+        wal, _ = beside(self.database)
+        return Health(self._ballast.out, self._writer.full, wal.stat().st_size if wal.exists() else 0)
+
+    def verify(self) -> Iterator[Damage]:
+        self._alive()
+        return checking.verify(self._reading, self.database)
+
+    def dump(self, session: SessionId | None = None) -> Iterator[Row]:
+        self._alive()
+        return dumping.dump(self._reading, session)
+
+    def load(self, rows: Iterable[Row]) -> int:
+        self._alive()
+        with in_our_words(self.database):
+            connection = connect(self.database, self._tuning)
+        try:
+            return loading.load(connection, rows, partial(in_our_words, self.database))
+        finally:
+            leave(connection)
+
+    def _one(self, table: Table[Noun], where: str, *given: Any) -> Noun | None:
+        with self._reading() as connection:
+            return one(connection, table, where, *given)
+
+    def _of_session(self, table: Table[Noun], session: SessionId) -> Iterator[Noun]:
+        for row in self._stream(table, ["session = ?"], [session]):
+            yield _as_asked(row, getattr(row, "session", None) == session)
+
+    def _stream(self, table: Table[Noun], conditions: Sequence[str] = (), given: Sequence[Any] = ()) -> Iterator[Noun]:
+        where = " AND ".join(("seq > ?", *conditions))
+        sql = f'SELECT seq, {table.names} FROM "{table.name}" WHERE {where} ORDER BY seq LIMIT {_CHUNK}'  # noqa: S608
+        after: Any = 0
+        while True:
+            with self._reading() as connection:
+                chunk = connection.execute(sql, (after, *given)).fetchall()
+            for row in chunk:
+                yield table.unpack(row[1:])
+            if len(chunk) < _CHUNK:
+                return
+            after = chunk[-1][0]
+
+    @contextmanager
+    def _reading(self) -> Iterator[apsw.Connection]:
+        self._alive()
+        with in_our_words(self.database), self._readers.lend() as connection:
+            yield connection
+
+    def _alive(self) -> None:
+        if os.getpid() != self._process:
+            raise StoreFailed("this store was opened before a fork; open it again in this process")
+        if self._closed:
+            raise StoreFailed("the store is closed")
+
+
+def _prepare(database: Path, tuning: Tuning) -> apsw.Connection:
+    """Makes the file with its modes before SQLite sees it: `-wal` and `-shm` inherit them."""
+    file = private_file(database)
+    try:
+        magic = os.pread(file, len(_MAGIC), 0)
+    finally:
+        os.close(file)
+    if magic and magic != _MAGIC:
+        raise PageDamaged(
+            f"{database} is damaged: it does not begin as a store does. `hotset repair` saves what is intact;"
+            " if it was never a store, choose another data folder"
+        )
+    refuse_links(database)
+    refuse_foreign_wal(database)
+    connection = connect(database, tuning)
+    try:
+        migrate(connection, database)
+    except BaseException:
+        leave(connection)
+        raise
+    return connection
+
+
+def _conditions(where: Where) -> tuple[list[str], list[Any]]:
+    """`holds` in SQL. Some columns are indexed only where they say something; a query must say so too, to use that index."""
+    kinds = sorted(where.every_kind)
+    every: tuple[tuple[str, tuple[Any, ...] | None], ...] = (
+        ("session = ?", _given(where.session)),
+        ("agent = ?", _given(where.agent)),
+        (f"kind IN ({', '.join('?' * len(kinds))})", tuple(str(kind) for kind in kinds) or None),
+        ("turn BETWEEN ? AND ?", where.turns),
+        ("time >= ?", _given(where.since)),
+        ("time < ?", _given(where.until)),
+        ("branch = ?", _given(where.branch)),
+        ("parent = ? AND parent IS NOT NULL", _given(where.parent)),
+        ("call = ? AND call <> ''" if where.call else "call = ?", _given(where.call)),
+        ("chain = ? AND chain <> ''" if where.chain else "chain = ?", _given(where.chain and pack_hex(where.chain))),
+    )
+    conditions = [condition for condition, values in every if values is not None]
+    return conditions, [value for _, values in every if values is not None for value in values]
+
+
+def _given(value: Any) -> tuple[Any, ...] | None:
+    return None if value is None else (value,)
+
+
+def _as_asked(row: Noun, fits: bool) -> Noun:
+    """A damaged index can lead to an intact row that nobody asked for."""
+    if not fits:
+        raise PageDamaged(f"an index of the store is damaged: it led to {row}; `hotset repair` makes it again")
+    return row

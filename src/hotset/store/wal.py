@@ -1,0 +1,150 @@
+"""The write-ahead log: moved into the database beside the commits, and refused where it belongs to another file."""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import apsw
+
+from hotset.errors import StoreFailed
+from hotset.store.connecting import leave
+from hotset.store.folder import beside
+
+_MAGIC_LITTLE, _MAGIC_BIG = 0x377F0682, 0x377F0683
+_HEADER_BYTES = 32
+_FRAME_HEADER_BYTES = 24
+_COOKIE_AT = 40  # the schema cookie in a database's first page; random for each store
+_MOST_MIGRATIONS = 100_000  # a cookie grows by one with each change of the schema
+_FRAMES_LOOKED_AT = 64  # a commit that makes a file grow writes its first page too; each frame takes 0.1 ms to check
+_TRUNCATE_AFTER = 8  # times the usual size: then writers are made to wait, so that the WAL stays bounded
+
+
+class Checkpointer:
+    """A thread that empties the WAL whenever it is told that there is enough in it."""
+
+    def __init__(self, open_one: Callable[[], apsw.Connection], pages: int) -> None:
+        self._open = open_one
+        self._pages = pages
+        self._grown = 0
+        self._wake = threading.Event()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="hotset-checkpoint", daemon=True)
+        self._thread.start()
+
+    def wal_has(self, pages: int) -> None:
+        """To be told after each commit."""
+        if pages < self._grown:  # it was begun anew
+            self._grown = 0
+        if pages - self._grown >= self._pages:
+            # Under load a WAL is never wholly moved and goes on growing: we wake for each part it grew by, not for each commit.
+            self._grown = pages
+            self._wake.set()
+
+    def close(self) -> None:
+        self._closing = True
+        self._wake.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            if self._closing:
+                return
+            try:
+                self._checkpoint(self._grown)
+            except apsw.Error:
+                # Nothing is lost: the WAL keeps every commit, and the next one wakes us again.
+                continue
+
+    def _checkpoint(self, pages: int) -> None:
+        connection = self._open()
+        try:
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            if pages >= _TRUNCATE_AFTER * self._pages:
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        finally:
+            leave(connection)
+
+
+def refuse_foreign_wal(database: Path) -> None:
+    """SQLite would replay another database's WAL into this one and ruin it."""
+    wal, _ = beside(database)
+    ours = _cookie(_beginning_of(database))
+    theirs = next((_cookie(frame.page) for frame in islice(frames(wal), _FRAMES_LOOKED_AT) if frame.number == 1), 0)
+    if ours and theirs and not 0 <= theirs - ours < _MOST_MIGRATIONS:
+        raise StoreFailed(f"{wal} belongs to another store; put the right one back or move it away. Nothing was changed")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One page in a WAL."""
+
+    number: int
+    """Which page of the database it is, from 1."""
+    commits: bool
+    """The last page of a transaction."""
+    page: bytes
+
+
+def frames(wal: Path) -> Iterator[Frame]:
+    """The frames that SQLite would believe: each checksum builds on the one before it, so the first wrong one ends it."""
+    try:
+        file = wal.open("rb")
+    except FileNotFoundError:
+        return
+    with file:
+        header = file.read(_HEADER_BYTES)
+        if len(header) < _HEADER_BYTES:
+            return
+        magic, _, page_size = struct.unpack_from(">III", header)
+        order = {_MAGIC_LITTLE: "<", _MAGIC_BIG: ">"}.get(magic)
+        if order is None or not 512 <= page_size <= 65536:
+            return
+        sums = _checksum(header[:24], (0, 0), order)
+        if sums != struct.unpack_from(">II", header, 24):
+            return
+        while len(frame := file.read(_FRAME_HEADER_BYTES + page_size)) == _FRAME_HEADER_BYTES + page_size:
+            number, size = struct.unpack_from(">II", frame)
+            page = frame[_FRAME_HEADER_BYTES:]
+            sums = _checksum(page, _checksum(frame[:8], sums, order), order)
+            if frame[8:16] != header[16:24] or sums != struct.unpack_from(">II", frame, 16):
+                return
+            yield Frame(number, size > 0, page)
+
+
+def unchecked_frames(wal: Path, page_size: int) -> Iterator[Frame]:
+    """Every frame of the WAL's newest round, whatever its checksum says: for those who can prove the rows in it."""
+    if not wal.exists():
+        return
+    with wal.open("rb") as file:
+        file.seek(_HEADER_BYTES)
+        salts = None
+        while len(frame := file.read(_FRAME_HEADER_BYTES + page_size)) == _FRAME_HEADER_BYTES + page_size:
+            salts = salts or frame[8:16]
+            if frame[8:16] == salts:
+                number, size = struct.unpack_from(">II", frame)
+                yield Frame(number, size > 0, frame[_FRAME_HEADER_BYTES:])
+
+
+def _checksum(content: bytes, sums: tuple[int, int], order: str) -> tuple[int, int]:
+    """SQLite's own, from its file format."""
+    one, two = sums
+    for left, right in struct.iter_unpack(f"{order}II", content):
+        one = (one + left + two) & 0xFFFFFFFF
+        two = (two + right + one) & 0xFFFFFFFF
+    return one, two
+
+
+def _beginning_of(database: Path) -> bytes:
+    with database.open("rb") as file:
+        return file.read(100)
+
+
+def _cookie(page: bytes) -> int:
+    return int(struct.unpack_from(">I", page, _COOKIE_AT)[0]) if len(page) >= 100 else 0

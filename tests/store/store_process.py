@@ -1,0 +1,148 @@
+"""Processes that the fault tests start: writers that are killed, writers that share a folder.
+
+It stays single-threaded while it forks, which pytest's own process could not promise.
+"""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+from hotset.nouns.deposit import Noted
+from hotset.nouns.page import Kind, PageId, SessionId
+from hotset.store.connecting import Tuning
+from hotset.store.sqlite import SqliteStore
+from hotset.testing.store_talk import Talk, kept
+
+_TUNING = Tuning(ballast_bytes=0, checkpoint_pages=50)
+
+
+def content_of(writer, number):
+    """What a writer keeps as its n-th note: the same for whoever asks."""
+    rng = random.Random(f"{writer}:{number}")
+    return rng.randbytes(rng.choice((5, 200, 6000))) + f"{writer}:{number}".encode()
+
+
+def killed_writers(folder, seed, kills):
+    """Kills a writer again and again; after each kill everything that it had acknowledged must be there."""
+    rng = random.Random(seed)
+    folder = Path(folder)
+    with SqliteStore.open(folder, _TUNING) as store:
+        session = Talk(store).turn("hello", "hi").session
+    acknowledged = {}
+    reopened = []
+    for round_number in range(kills):
+        acks = _kill_one(folder, session, f"{seed}-{round_number}", rng)
+        began = time.perf_counter()
+        store = SqliteStore.open(folder, _TUNING)
+        store.census()
+        reopened.append((time.perf_counter() - began) * 1000)
+        with store:
+            for number, page in acks:
+                _expect(store, page, content_of(f"{seed}-{round_number}", number))
+                acknowledged[page] = (f"{seed}-{round_number}", number)
+    with SqliteStore.open(folder, _TUNING) as store:
+        for page, (writer, number) in acknowledged.items():
+            _expect(store, page, content_of(writer, number))
+        damage = [str(each) for each in store.verify()]
+    return {"acknowledged": len(acknowledged), "damage": damage, "reopened_ms": reopened}
+
+
+def shared_writers(folder, writers, notes):
+    """Several processes open one folder at once, which does not exist yet, and write as fast as they can."""
+    children = {}
+    for writer in range(writers):
+        out, into = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(out)
+            _child(lambda writer=writer, into=into: _write_notes(Path(folder), writer, notes, into))
+        os.close(into)
+        children[pid] = out
+    reports = []
+    for pid, out in children.items():
+        with os.fdopen(out) as file:
+            reports.append(json.loads(file.read() or "{}"))
+        os.waitpid(pid, 0)
+    lost = []
+    with SqliteStore.open(Path(folder), _TUNING) as store:
+        for writer, report in enumerate(reports):
+            for number, page in enumerate(report.get("pages", ())):
+                try:
+                    _expect(store, page, content_of(writer, number))
+                except Exception as error:
+                    lost.append(str(error))
+        damage = [str(each) for each in store.verify()]
+        pages = store.census().pages
+    waits = sorted(wait for report in reports for wait in report.get("waits", ()))
+    errors = [report.get("error", "no report") for report in reports if report.get("error", "no report")]
+    return {"errors": errors, "lost": lost, "damage": damage, "pages": pages, "p99_ms": waits[int(len(waits) * 0.99)]}
+
+
+def _kill_one(folder, session, writer, rng):
+    out, into = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(out)
+        _child(lambda: _write_for_ever(folder, session, writer, into))
+    os.close(into)
+    with os.fdopen(out) as acks:
+        lines = []
+        wanted = rng.choice((0, 1, 2, 5, 10, 25))
+        while len(lines) < wanted and (line := acks.readline()):
+            lines.append(line)
+        time.sleep(rng.random() * 0.004)  # the moment of the kill is the point of the test
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        lines += acks.readlines()
+    return [(int(number), PageId(page)) for number, page in (line.split() for line in lines if line.endswith("\n"))]
+
+
+def _write_for_ever(folder, session, writer, into):
+    store = SqliteStore.open(folder, _TUNING)
+    number = 0
+    while True:
+        batch = [
+            store.keep(Noted(SessionId(session), writer, Kind.FINDING, content_of(writer, number + i), 1.0)) for i in range(3)
+        ]
+        for future in batch:
+            os.write(into, f"{number} {future.result().pages[0]}\n".encode())
+            number += 1
+
+
+def _write_notes(folder, writer, notes, into):
+    report = {"error": "", "pages": [], "waits": []}
+    try:
+        with SqliteStore.open(folder, _TUNING) as store:
+            session = Talk(store, key=f"w{writer}").turn("hello", "hi").session
+            for number in range(notes):
+                began = time.perf_counter()
+                note = kept(store, Noted(session, f"w{writer}", Kind.FINDING, content_of(writer, number), 1.0))
+                report["waits"].append((time.perf_counter() - began) * 1000)
+                report["pages"].append(note.pages[0])
+    except Exception as error:
+        report["error"] = f"{type(error).__name__}: {error}"
+    with os.fdopen(into, "w") as file:
+        json.dump(report, file)
+
+
+def _child(act):
+    """A forked child never returns into its parent's code."""
+    with contextlib.suppress(BaseException):
+        act()
+    os._exit(0)
+
+
+def _expect(store, page, content):
+    found = store.content(store.page(PageId(page)).digest)
+    if found != content:
+        raise AssertionError(f"page {page} came back changed")
+
+
+if __name__ == "__main__":
+    act = {"killed": killed_writers, "shared": shared_writers}[sys.argv[1]]
+    print(json.dumps(act(sys.argv[2], *map(int, sys.argv[3:]))))

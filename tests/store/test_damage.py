@@ -1,0 +1,366 @@
+"""A damaged file never gives other bytes; what is intact can be saved."""
+
+import json
+import random
+import shutil
+
+import apsw
+import pytest
+
+from hotset.errors import HotsetError, NotFound, PageDamaged, StoreBusy, StoreFailed, StoreTooNew
+from hotset.nouns.deposit import Noted
+from hotset.nouns.message import Message, Part
+from hotset.nouns.page import Kind, Role, digest
+from hotset.store.connecting import Tuning, refuse_old_sqlite
+from hotset.store.port import Blob, Where
+from hotset.store.repair import repair
+from hotset.store.sqlite import SqliteStore
+from hotset.testing.store_talk import Talk, kept
+
+_TUNING = Tuning(ballast_bytes=0)
+_PAGE = 4096
+
+
+def _fill(folder, seed=1, turns=12):
+    """A store with short and long content; gives its rows."""
+    rng = random.Random(seed)
+    with SqliteStore.open(folder, _TUNING) as store:
+        talk = Talk(store, time=seed * 1e6)
+        for number in range(turns):
+            talk.turn(f"question {number} of {seed}", f"answer {number} " * rng.choice((1, 40)) + rng.randbytes(30).hex())
+        session = next(store.sessions()).id
+        for size in (0, 900, 5000, 30_000):
+            kept(store, Noted(session, "a", Kind.FINDING, rng.randbytes(size), 1.0))
+        return list(store.dump())
+
+
+def _crashed(folder, target, **filling):
+    """The files of a store whose process died before its WAL was moved into the database."""
+    rng = random.Random(5)
+    with SqliteStore.open(folder, _TUNING) as store:
+        talk = Talk(store, **filling)
+        for number in range(15):
+            talk.turn(f"question {number}", rng.randbytes(300).hex())
+        rows = list(store.dump())
+        target.mkdir(mode=0o700)
+        for name in ("store.db", "store.db-wal"):
+            shutil.copy(folder / name, target / name)
+    return rows
+
+
+def _altered(tmp_path, name, content):
+    folder = tmp_path / name
+    folder.mkdir(mode=0o700)
+    (folder / "store.db").write_bytes(content)
+    return folder
+
+
+def _rows_of(folder):
+    with SqliteStore.open(folder, _TUNING) as store:
+        assert not list(store.verify())
+        return list(store.dump())
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole") / "store"
+    rows = _fill(folder)
+    return rows, (folder / "store.db").read_bytes()
+
+
+@pytest.mark.row("V1")
+@pytest.mark.parametrize("seed", range(4))
+def test_of_400_flipped_bits_none_gives_other_bytes_and_each_that_is_felt_is_reported(tmp_path, whole, seed):
+    rows, content = whole
+    rng = random.Random(seed)
+    blobs = [row for row in rows if isinstance(row, Blob)]
+    felt = 0
+    for number in range(100):
+        flipped = bytearray(content)
+        flipped[rng.randrange(_PAGE, len(content))] ^= 1 << rng.randrange(8)
+        folder = _altered(tmp_path, str(number), flipped)
+        try:
+            store = SqliteStore.open(folder, _TUNING)
+        except HotsetError:
+            felt += 1
+            continue
+        with store:
+            missed = 0
+            for blob in blobs:
+                try:
+                    assert store.content(blob.digest) == blob.content
+                except HotsetError:
+                    missed += 1
+            try:
+                found = [row for row in store.dump() if not isinstance(row, Blob)]
+                assert all(row in rows for row in found)
+                missed += len(found) < len(rows) - len(blobs)
+            except HotsetError:
+                missed += 1
+            if missed:
+                felt += 1
+                assert list(store.verify())
+        shutil.rmtree(folder)
+    assert felt > 30
+
+
+def test_a_flipped_bit_of_content_harms_nothing_else(tmp_path, whole):
+    rows, content = whole
+    text = b"question 7 of 1"
+    at = [i for i in range(len(content)) if content.startswith(text, i)]
+    flipped = bytearray(content)
+    for place in at:
+        flipped[place] ^= 1
+    with SqliteStore.open(_altered(tmp_path, "s", flipped), _TUNING) as store:
+        broken = 0
+        for row in rows:
+            if isinstance(row, Blob):
+                try:
+                    assert store.content(row.digest) == row.content
+                except PageDamaged as error:
+                    broken += row.digest in str(error)
+        damages = list(store.verify())
+        assert broken >= 1
+        assert len([damage for damage in damages if damage.what == "content"]) == broken
+        Talk(store, time=9e9).turn("still", "here")
+
+
+def test_a_changed_row_is_named(tmp_path):
+    _fill(tmp_path / "s")
+    with _raw(tmp_path / "s") as database:
+        database.execute("UPDATE page SET agent = 'another' WHERE seq = 3")
+        database.execute("UPDATE node SET turn = 9 WHERE seq = 2")
+        database.execute("DELETE FROM blob WHERE digest = (SELECT digest FROM page WHERE seq = 5)")
+        (id,) = database.execute("SELECT id FROM page WHERE seq = 3").fetchone()
+    with SqliteStore.open(tmp_path / "s", _TUNING) as store:
+        with pytest.raises(PageDamaged, match=id):
+            store.page(id)
+        with pytest.raises(PageDamaged):
+            list(store.pages(Where()))
+        assert {(damage.what, damage.id.split()[0]) for damage in store.verify()} >= {("page", id)}
+        assert {damage.what for damage in store.verify()} == {"page", "node"}
+        assert any("is not there" in damage.why for damage in store.verify())
+
+
+def test_a_wrong_chain_is_found_although_its_row_is_sealed(tmp_path):
+    with SqliteStore.open(tmp_path / "s", _TUNING) as store:
+        Talk(store).turn("hello", "hi")
+        rows = list(store.dump())
+    forged = [row for row in rows if getattr(row, "role", "") != Role.USER or not hasattr(row, "essence")]
+    with SqliteStore.open(tmp_path / "t", _TUNING) as store:
+        store.load(forged)
+        assert any("before it is not there" in damage.why for damage in store.verify())
+
+
+@pytest.mark.parametrize("keep", [0.0001, 0.3, 0.6, 0.95])
+def test_a_truncated_file_is_told_and_what_is_left_is_saved(tmp_path, whole, keep):
+    rows, content = whole
+    folder = _altered(tmp_path, "s", content[: max(1, int(len(content) * keep))])
+    _told_or_served(folder, rows)
+    if keep < 0.01:
+        with pytest.raises(StoreFailed, match="nothing"):
+            repair(folder)
+        return
+    report = repair(folder)
+    saved = _saved(folder, rows)
+    assert 0 < len(saved) < len(rows)
+    assert sum(report.saved.values()) == len(saved)
+    assert report.damaged.read_bytes() == content[: int(len(content) * keep)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_zeroed_pages_are_told_and_the_rest_is_saved(tmp_path, whole, seed):
+    rows, content = whole
+    rng = random.Random(seed)
+    zeroed = bytearray(content)
+    for number in rng.sample(range(1, len(content) // _PAGE), 3):
+        zeroed[number * _PAGE : (number + 1) * _PAGE] = bytes(_PAGE)
+    folder = _altered(tmp_path, "s", zeroed)
+    _told_or_served(folder, rows)
+    repair(folder)
+    assert len(_saved(folder, rows)) > len(rows) // 3
+
+
+def test_a_destroyed_first_page_costs_nothing_but_a_repair(tmp_path, whole):
+    rows, content = whole
+    folder = _altered(tmp_path, "s", random.Random(1).randbytes(_PAGE) + content[_PAGE:])
+    with pytest.raises(PageDamaged, match="repair"):
+        SqliteStore.open(folder)
+    report = repair(folder)
+    assert report.whole
+    assert _rows_of(folder) == rows
+
+
+def test_a_repair_of_a_whole_store_changes_nothing(tmp_path, whole):
+    rows, content = whole
+    folder = _altered(tmp_path, "s", content)
+    report = repair(folder)
+    assert report.whole
+    assert _rows_of(folder) == rows
+    assert {path.name for path in folder.iterdir()} >= {"store.db", report.damaged.name}
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in folder.iterdir())
+
+
+def test_a_repair_reads_the_wal_too_also_a_damaged_one(tmp_path):
+    rows = _crashed(tmp_path / "live", tmp_path / "a")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    assert repair(tmp_path / "a").whole
+    assert _rows_of(tmp_path / "a") == rows
+    wal = tmp_path / "b" / "store.db-wal"
+    content = bytearray(wal.read_bytes())
+    content[len(content) // 3] ^= 1
+    wal.write_bytes(content)
+    report = repair(tmp_path / "b")
+    saved = _saved(tmp_path / "b", rows)
+    assert len(saved) > len(rows) * 0.9, report
+
+
+def test_a_repair_is_refused_while_the_store_is_open_and_where_there_is_none(tmp_path):
+    with SqliteStore.open(tmp_path / "s", _TUNING), pytest.raises(StoreBusy, match="in use"):
+        repair(tmp_path / "s")
+    with pytest.raises(NotFound):
+        repair(tmp_path / "none")
+
+
+def test_lost_content_and_pages_are_made_again_from_the_raw_bytes_of_their_messages(tmp_path):
+    rows = _fill(tmp_path / "s")
+    with _raw(tmp_path / "s") as database:
+        database.execute("DELETE FROM blob WHERE digest IN (SELECT digest FROM page WHERE seq IN (3, 8))")
+        database.execute("DELETE FROM page WHERE seq IN (5, 6, 11)")
+    report = repair(tmp_path / "s", _read_again)
+    assert report.rederived == 5
+    assert report.whole
+    again = _rows_of(tmp_path / "s")
+    assert [row for row in again if not isinstance(row, Blob)] == [row for row in rows if not isinstance(row, Blob)]
+    assert {row for row in again if isinstance(row, Blob)} == {row for row in rows if isinstance(row, Blob)}
+
+
+def test_content_that_nobody_has_is_told(tmp_path):
+    _fill(tmp_path / "s")
+    with _raw(tmp_path / "s") as database:
+        (address,) = database.execute("SELECT digest FROM page WHERE seq = 3").fetchone()
+        database.execute("DELETE FROM blob WHERE digest = ?", (address,))
+    report = repair(tmp_path / "s")
+    assert report.missing == (address.hex(),)
+    assert report.lost["content"] == 1
+    assert not report.whole
+
+
+def test_without_its_shm_a_crashed_store_is_whole_and_without_its_wal_it_still_opens(tmp_path):
+    rows = _crashed(tmp_path / "live", tmp_path / "a")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    assert _rows_of(tmp_path / "a") == rows
+    (tmp_path / "b" / "store.db-wal").unlink()
+    assert all(row in rows for row in _rows_of(tmp_path / "b"))
+
+
+@pytest.mark.parametrize("foreign", ["of another store", "of another program", "of noise"])
+def test_a_foreign_wal_is_refused_or_ignored(tmp_path, foreign):
+    rows = _fill(tmp_path / "s")
+    before = (tmp_path / "s" / "store.db").read_bytes()
+    wal = tmp_path / "s" / "store.db-wal"
+    if foreign == "of another store":
+        _crashed(tmp_path / "live", tmp_path / "other", agent="x")
+        shutil.copy(tmp_path / "other" / "store.db-wal", wal)
+    elif foreign == "of another program":
+        database = apsw.Connection(str(tmp_path / "x.db"))
+        database.execute("PRAGMA journal_mode = WAL").fetchall()
+        database.execute("CREATE TABLE t (a); INSERT INTO t VALUES (1)")
+        shutil.copy(tmp_path / "x.db-wal", wal)
+        database.close()
+    else:
+        wal.write_bytes(random.Random(1).randbytes(40_000))
+        assert _rows_of(tmp_path / "s") == rows
+        return
+    with pytest.raises(StoreFailed, match="another store"):
+        SqliteStore.open(tmp_path / "s")
+    assert (tmp_path / "s" / "store.db").read_bytes() == before
+    wal.unlink()
+    assert _rows_of(tmp_path / "s") == rows
+
+
+def test_a_newer_store_is_refused_with_what_to_do(tmp_path):
+    _fill(tmp_path / "s", turns=1)
+    with _raw(tmp_path / "s") as database:
+        database.pragma("user_version", 99)
+    before = (tmp_path / "s" / "store.db").read_bytes()
+    with pytest.raises(StoreTooNew, match="pip install -U hotset"):
+        SqliteStore.open(tmp_path / "s")
+    with pytest.raises(StoreFailed, match="newer"):
+        repair(tmp_path / "s")
+    assert (tmp_path / "s" / "store.db").read_bytes() == before
+
+
+def test_a_file_of_another_program_is_refused_and_left_alone(tmp_path):
+    folder = tmp_path / "s"
+    folder.mkdir()
+    database = apsw.Connection(str(folder / "store.db"))
+    database.execute("CREATE TABLE bookmarks (url)")
+    database.close()
+    before = (folder / "store.db").read_bytes()
+    with pytest.raises(StoreFailed, match="another program"):
+        SqliteStore.open(folder)
+    with pytest.raises(StoreFailed, match="nothing"):
+        repair(folder)
+    assert (folder / "store.db").read_bytes() == before
+    (folder / "store.db").write_bytes(b"Dear diary, " * 100)
+    with pytest.raises(PageDamaged, match="never a store"):
+        SqliteStore.open(folder)
+
+
+def test_an_old_sqlite_is_refused():
+    refuse_old_sqlite("3.51.3")
+    refuse_old_sqlite("3.54.1")
+    with pytest.raises(StoreFailed, match="apsw"):
+        refuse_old_sqlite("3.51.2")
+
+
+def _read_again(_dialect, raw):
+    """A dialect for the messages of `store_talk`."""
+    if raw.startswith(b"reply:"):
+        return
+    fields = json.loads(raw)
+    parts = tuple(Part(Kind(kind), text.encode("latin-1"), tool=tool, call=call) for kind, text, tool, call in fields["parts"])
+    yield Message(Role(fields["role"]), raw, parts, digest(raw))
+
+
+def _raw(folder):
+    """The file without the store around it, as a vandal would have it."""
+
+    class Raw:
+        def __enter__(self):
+            self.database = apsw.Connection(str(folder / "store.db"))
+            return self.database
+
+        def __exit__(self, *_):
+            self.database.close()
+
+    return Raw()
+
+
+def _told_or_served(folder, rows):
+    """Each read either gives what was kept or raises; damage does not pass `verify`."""
+    try:
+        store = SqliteStore.open(folder, _TUNING)
+    except StoreFailed:
+        return
+    with store:
+        wrong = 0
+        for row in rows:
+            if isinstance(row, Blob):
+                try:
+                    assert store.content(row.digest) == row.content
+                except HotsetError:
+                    wrong += 1
+        if wrong:
+            assert list(store.verify())
+
+
+def _saved(folder, rows):
+    """What a repaired store holds: nothing that was not kept."""
+    with SqliteStore.open(folder, _TUNING) as store:
+        saved = list(store.dump())
+        assert all(row in rows for row in saved)
+        assert not [damage for damage in store.verify() if "is not there" not in damage.why]
+        Talk(store, time=9e9).turn("life", "goes on")
+    return saved
