@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from hotset.nouns.message import Reply, Request
 from hotset.nouns.page import Gist, Kind, PageId, SessionId
-from hotset.nouns.turn import Event, Outcome, Reference, TurnRef
+from hotset.nouns.turn import Event, Outcome, Reference, TurnId, TurnRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,15 @@ class Asked:
     """The session's name from a header; it wins over everything that hotset could infer."""
     client: str = ""
     """What tells this client from another beside the body (its user agent)."""
+    id: TurnId | None = None
+    """The name of its turn, by which its reply can be handed over at any time; None lets the store make one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
     """A reply, or the lack of one, ended a turn."""
 
-    turn: TurnRef
+    turn: TurnRef | TurnId
     time: float
     outcome: Outcome
     status: int

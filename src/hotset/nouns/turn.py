@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NewType
 
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.page import Chain, Digest, PageId, Role, SessionId
@@ -22,8 +23,14 @@ class Outcome(StrEnum):
     """The client went away before the end."""
 
 
+TurnId = NewType("TurnId", str)
+"""A turn's own name, made by whoever hands its request over: the reply can be handed over before the request is on disk."""
+
+
 @dataclass(frozen=True, slots=True)
 class TurnRef:
+    """A turn by its place: the number that the store gave it."""
+
     session: SessionId
     number: int
 
@@ -61,6 +68,7 @@ class Node:
 class Turn:
     """One request and its reply."""
 
+    id: TurnId
     session: SessionId
     number: int
     agent: str

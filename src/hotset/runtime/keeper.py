@@ -30,7 +30,7 @@ class Keeper:
         self._store: Store | None = None
         self._tried = -_REOPEN_SECONDS
         self._failure = ""
-        self._under_way: dict[object, float] = {}
+        self._under_way: dict[asyncio.Future[Kept], float] = {}
         """When each deposit that is not kept yet was handed over, the oldest first."""
         self._events: deque[Event] = deque(maxlen=_MOST_EVENTS)
         """Events that could not be kept yet."""
@@ -62,26 +62,26 @@ class Keeper:
         else:
             self._say("")
 
-    async def keep(self, deposit: Deposit) -> Kept:
-        """Raises a `HotsetError` where it could not be kept."""
+    async def ready(self) -> None:
+        """Opens the store where it is not open, without holding up the event loop."""
         if self._store is None:
             await asyncio.to_thread(self.open)
+
+    def hand_over(self, deposit: Deposit) -> asyncio.Future[Kept]:
+        """Puts a deposit into the store's queue, behind everything that was handed over before. Raises a `HotsetError`."""
         if self._store is None:
             raise StoreFailed(self._failure or "the store is not open")
         if self._stuck() and len(self._under_way) >= _MOST_STUCK:
             raise StoreBusy("the store does not answer, and too much waits for it")
-        mark = object()
-        self._under_way[mark] = self._monotonic()
-        try:
-            kept = await asyncio.wrap_future(self._store.keep(deposit))
-        except StoreFailed as error:
-            self._say(str(error))
-            raise
-        finally:
-            del self._under_way[mark]
-        self._say("")
-        self._retell()
-        return kept
+        keeping = asyncio.wrap_future(self._store.keep(deposit))
+        self._under_way[keeping] = self._monotonic()
+        keeping.add_done_callback(self._done)
+        return keeping
+
+    async def keep(self, deposit: Deposit) -> Kept:
+        """Raises a `HotsetError` where it could not be kept."""
+        await self.ready()
+        return await self.hand_over(deposit)
 
     async def happened(self, event: Event) -> None:
         """Keeps an event now, or as soon as something can be kept again."""
@@ -94,6 +94,17 @@ class Keeper:
         if self._store is not None:
             self._store.close()
             self._store = None
+
+    def _done(self, keeping: asyncio.Future[Kept]) -> None:
+        del self._under_way[keeping]
+        if keeping.cancelled():
+            return
+        error = keeping.exception()
+        if isinstance(error, StoreFailed):
+            self._say(str(error))
+        elif error is None:
+            self._say("")
+            self._retell()
 
     def _stuck(self) -> bool:
         oldest = next(iter(self._under_way.values()), None)

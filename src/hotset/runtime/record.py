@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable
 from typing import TypeVar
 
 from hotset.dialects.port import Dialect
-from hotset.errors import HotsetError, Malformed
+from hotset.errors import HotsetError, Malformed, NotFound
 from hotset.nouns.call import Call, Headers, Response, header
-from hotset.nouns.deposit import Answered, Asked, Deposit
+from hotset.nouns.deposit import Answered, Asked, Deposit, Kept
 from hotset.nouns.message import Reply
-from hotset.nouns.turn import Outcome, TurnRef
+from hotset.nouns.turn import Outcome, TurnId, TurnRef
 from hotset.runtime import clients
 from hotset.runtime.codings import MOST, decode, salvage
 from hotset.runtime.machine import Machine
@@ -31,6 +32,7 @@ _BACKLOG = 32
 _BACKLOG_SECONDS = 1.0
 """Where calls come faster than the disk takes them, each waits for its own request: the queue stays short, nothing is dropped."""
 
+_MARK_LENGTH = 64  # longer than the mark that ends a stream in any dialect
 _SMALL = 16 << 10  # below this, reading on the event loop is faster than a trip to a thread
 
 
@@ -42,12 +44,17 @@ class Record:
         self._call = call
         self._machine = machine
         self._dialect: Dialect = machine.dialects[call.dialect]
+        self._id = TurnId(secrets.token_hex(8))
         self._asked_at = machine.clock()
         self._trouble = ""
         self._ref: TurnRef | None = None
         self._response: Response | None = None
         self._got: list[bytes] = []
         self._size = 0
+        self._ended_size = -1
+        self._handed_over = asyncio.Event()
+        self._given_up = True
+        """Until the request is handed over: then its reply can be as well."""
         self._asked = machine.background.spawn(self._keep_request(), KEEPING)
 
     async def answered(self, response: Response) -> None:
@@ -69,16 +76,57 @@ class Record:
             told.append((b"x-hotset-degraded", self._trouble.encode("ascii", "replace")))
         return tuple(told)
 
+    @property
+    def streamed(self) -> bool:
+        return self._header(b"content-type").startswith("text/event-stream")
+
     def take(self, chunk: bytes) -> None:
         self._size += len(chunk)
         if self._size <= MOST:
             self._got.append(chunk)
 
-    def end(self, outcome: Outcome) -> None:
-        """Keeps the reply, while nobody waits for it."""
-        self._machine.background.spawn(self._keep_reply(outcome), KEEPING)
+    def at_the_end(self) -> bool:
+        """Do the latest bytes carry the mark that ends a streamed reply?"""
+        latest = self._got[-1] if self._got else b""
+        if len(latest) < _MARK_LENGTH and len(self._got) > 1:
+            latest = self._got[-2][-_MARK_LENGTH:] + latest
+        return self._dialect.ends(latest)
+
+    async def end(self, outcome: Outcome) -> None:
+        """Hands the reply to the store as it stands; said again it counts only if more has come since.
+
+        The client's next request is handed over behind it, so that it finds its own past.
+        """
+        await self._handed_over.wait()
+        if self._given_up or self._ended_size == self._size:
+            return
+        first, self._ended_size = self._ended_size < 0, self._size
+        if self._size > MOST:
+            self._bypassed(f"a reply of {self._size >> 20} MiB was kept only in part")
+            outcome = Outcome.BROKEN
+        raw = b"".join(self._got)
+        body, reply = await _off_loop(len(raw), self._read, raw)
+        status = self._response.status if self._response else 0
+        ended = Answered(self._id, self._machine.clock(), _judged(outcome, status, reply), status, body, reply)
+        if (keeping := self._hand_over(ended)) is not None:
+            self._machine.background.spawn(self._confirm(keeping, ended if first else None), KEEPING)
+
+    def end_later(self, outcome: Outcome) -> None:
+        """The same, while nobody waits for it."""
+        self._machine.background.spawn(self.end(outcome), KEEPING)
 
     async def _keep_request(self) -> None:
+        try:
+            asked = await self._understand()
+            await self._machine.keeper.ready()
+            keeping = self._hand_over(asked) if asked is not None else None
+            self._given_up = keeping is None
+        finally:
+            self._handed_over.set()
+        if keeping is not None:
+            await self._confirm(keeping, None)
+
+    async def _understand(self) -> Asked | None:
         call = self._call
         assert isinstance(call.body, bytes)
         try:
@@ -88,46 +136,45 @@ class Record:
             # Not ours to judge: the upstream says what is wrong with it. Nothing is written, not even an event.
             self._trouble = f"unreadable request: {error}"
             self._machine.tally.bypassed += 1
-            return
-        await self._keep(
-            Asked(
-                request=request,
-                time=self._asked_at,
-                agent=clients.agent(call.headers),
-                key=clients.session_key(call.headers),
-                client=clients.client(call.headers),
-            )
+            return None
+        return Asked(
+            request=request,
+            time=self._asked_at,
+            agent=clients.agent(call.headers),
+            key=clients.session_key(call.headers),
+            client=clients.client(call.headers),
+            id=self._id,
         )
 
-    async def _keep_reply(self, outcome: Outcome) -> None:
-        await asyncio.wait({self._asked})
-        if self._ref is None:
-            return
-        raw = b"".join(self._got)
-        if self._size > MOST:
-            self._bypassed(f"a reply of {self._size >> 20} MiB was kept only in part")
-            outcome = Outcome.BROKEN
-        body, reply = await _off_loop(len(raw), self._read, raw)
-        status = self._response.status if self._response else 0
-        ended = Answered(self._ref, self._machine.clock(), _judged(outcome, status, reply), status, body, reply)
-        if await self._keep(ended):
-            self._machine.tally.kept += 1
-            self._machine.gister.nudge()
-            _tell(self._ref, ended, self._asked_at)
-
-    async def _keep(self, deposit: Deposit) -> bool:
+    def _hand_over(self, deposit: Deposit) -> asyncio.Future[Kept] | None:
         try:
-            kept = await self._machine.keeper.keep(deposit)
+            return self._machine.keeper.hand_over(deposit)
         except HotsetError as error:
             self._bypassed(f"store: {error}")
-            return False
+            return None
+
+    async def _confirm(self, keeping: asyncio.Future[Kept], ended: Answered | None) -> None:
+        """What was handed over is on disk, or it is told why not."""
+        try:
+            kept = await keeping
+        except NotFound:
+            return  # the reply of a request that could not be kept: that has been told
+        except HotsetError as error:
+            self._given_up = True
+            self._bypassed(f"store: {error}")
+            return
         self._ref = kept.turn
-        return True
+        if ended is not None and kept.turn is not None:
+            self._machine.tally.kept += 1
+            self._machine.gister.nudge()
+            _tell(kept.turn, ended, self._asked_at)
 
     def _read(self, raw: bytes) -> tuple[bytes, Reply]:
-        headers = self._response.headers if self._response else ()
-        body = salvage(raw, header(headers, b"content-encoding"))
-        return body, self._dialect.read(body, streamed=header(headers, b"content-type").startswith("text/event-stream"))
+        body = salvage(raw, self._header(b"content-encoding"))
+        return body, self._dialect.read(body, streamed=self.streamed)
+
+    def _header(self, name: bytes) -> str:
+        return header(self._response.headers, name) if self._response else ""
 
     def _bypassed(self, reason: str) -> None:
         self._trouble = reason

@@ -2,8 +2,9 @@
 
     bytes arrive -> parse -> keep -> send -> relay as it comes -> read -> keep
 
-Nobody waits for the disk: the request is read and made durable beside the call to the upstream, the reply goes to the client
-as it comes and is kept when it has ended. Any fault of ours ends in the client's own bytes going through (see `record`).
+Nobody waits for the disk: the request is read and made durable beside the call to the upstream, and the reply goes to the
+client as it comes. Only its last bytes wait until it is handed to the store, so that a client's next request stands behind it.
+Any fault of ours ends in the client's own bytes going through (see `record`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import asyncio
 from typing import Protocol
 
 from hotset.errors import UpstreamFailed
-from hotset.nouns.call import Call, Headers
+from hotset.nouns.call import Call, Headers, Response
 from hotset.nouns.turn import Outcome
 from hotset.runtime.machine import Machine
 from hotset.runtime.record import Record
@@ -28,7 +29,7 @@ class Client(Protocol):
 
     async def send(self, chunk: bytes) -> None: ...
 
-    async def finish(self) -> None: ...
+    async def finish(self, last: bytes = b"") -> None: ...
 
     async def refuse(self, status: int, message: str, headers: Headers) -> None:
         """An error in the call's own dialect."""
@@ -45,19 +46,45 @@ async def walk(call: Call, client: Client, machine: Machine) -> None:
     try:
         async with machine.wire.send(call) as response:
             await record.answered(response)
-            await client.start(response.status, (*response.headers, *record.headers))
-            async for chunk in response.chunks:
-                record.take(chunk)
-                await client.send(chunk)
-            record.end(Outcome.DONE)
-            await client.finish()
+            await (_stream if record.streamed else _document)(response, record, client)
     except UpstreamFailed as failure:
-        record.end(Outcome.BROKEN)
+        await record.end(Outcome.BROKEN)
         await _fail(failure, client, record.headers)
     except asyncio.CancelledError:
         machine.tally.left += 1
-        record.end(Outcome.LEFT)
+        record.end_later(Outcome.LEFT)
         raise
+
+
+async def _stream(response: Response, record: Record, client: Client) -> None:
+    """Every event as it comes; the one that ends it when the reply is handed to the store."""
+    await client.start(response.status, (*response.headers, *record.headers))
+    async for chunk in response.chunks:
+        record.take(chunk)
+        if record.at_the_end():
+            await record.end(Outcome.DONE)
+        await client.send(chunk)
+    await record.end(Outcome.DONE)
+    await client.finish()
+
+
+async def _document(response: Response, record: Record, client: Client) -> None:
+    """A document is of use only whole, so its last piece, most often all of it, can wait without costing anybody anything."""
+    held = b""
+    async for chunk in response.chunks:
+        record.take(chunk)
+        if held:
+            await _begin(response, record, client)
+            await client.send(held)
+        held = chunk
+    await record.end(Outcome.DONE)
+    await _begin(response, record, client)
+    await client.finish(held)
+
+
+async def _begin(response: Response, record: Record, client: Client) -> None:
+    if not client.begun:
+        await client.start(response.status, (*response.headers, *record.headers))
 
 
 async def pass_through(call: Call, client: Client, machine: Machine) -> None:

@@ -19,9 +19,12 @@ from hotset.store.rows import EVENT, GIST, NODE, PAGE, REFERENCE, SESSION, TOOL,
 
 _INSERT = {
     table.name: f'INSERT OR IGNORE INTO "{table.name}" ({table.names}) VALUES ({table.marks})'  # noqa: S608 - our own names
-    for table in (SESSION, NODE, PAGE, TURN, TOOL, REFERENCE)
+    for table in (SESSION, NODE, PAGE, TOOL, REFERENCE)
 }
-_UPDATE_TURN = f"UPDATE turn SET ({TURN.names}) = ({TURN.marks}) WHERE session = ? AND number = ?"  # noqa: S608
+_PUT_TURN = (
+    f"INSERT INTO turn ({TURN.names}) VALUES ({TURN.marks}) "  # noqa: S608
+    f"ON CONFLICT (session, number) DO UPDATE SET ({TURN.names}) = ({', '.join(f'excluded.{n}' for n in TURN.names.split(', '))})"
+)
 _INSERT_EVENT = f"INSERT OR IGNORE INTO event ({EVENT.names}, nth) VALUES ({EVENT.marks}, ?)"  # noqa: S608
 _INSERT_GIST = f"INSERT OR IGNORE INTO gist (seq, {GIST.names}) SELECT seq, {GIST.marks} FROM page WHERE id = ?"  # noqa: S608
 _Plain = Session | Node | Page | ToolSeen | Reference
@@ -98,10 +101,7 @@ def _insert(connection: apsw.Connection, row: _Plain) -> bool:
 
 
 def _put_turn(connection: apsw.Connection, turn: Turn) -> None:
-    values = TURN.pack(turn)
-    connection.execute(_UPDATE_TURN, (*values, turn.session, turn.number))
-    if connection.changes() == 0:
-        connection.execute(_INSERT[TURN.name], values)
+    connection.execute(_PUT_TURN, TURN.pack(turn))
 
 
 def _equal_events(connection: apsw.Connection, event: Event) -> int:

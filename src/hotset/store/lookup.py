@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 
 from hotset.nouns.page import ROOT, Chain, Page, PageId, SessionId
-from hotset.nouns.turn import Node, Session, Turn
+from hotset.nouns.turn import Node, Session, Turn, TurnId
 from hotset.store.port import CANDIDATES
 from hotset.store.rows import NODE, PAGE, SESSION, TURN, Noun, Table, pack_hex
 
@@ -43,6 +43,9 @@ class SqlLookup:
 
     def turn(self, session: SessionId, number: int) -> Turn | None:
         return one(self._connection, TURN, "session = ? AND number = ?", session, number)
+
+    def turn_by_id(self, id: TurnId) -> Turn | None:
+        return one(self._connection, TURN, "id = ?", id)
 
     def last_turn(self, session: SessionId) -> Turn | None:
         return one(self._connection, TURN, "session = ? ORDER BY number DESC LIMIT 1", session)

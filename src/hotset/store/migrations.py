@@ -41,9 +41,10 @@ def _first(connection: apsw.Connection) -> None:
         CREATE INDEX page_call ON page (call) WHERE call <> '';
 
         CREATE TABLE turn (
-            seq INTEGER PRIMARY KEY, session, number, agent, branch, dialect, model, streamed, started, fingerprint, head,
+            seq INTEGER PRIMARY KEY, id, session, number, agent, branch, dialect, model, streamed, started, fingerprint, head,
             tail, system, tools, params, outcome, finished, status, stop, response_id, error, usage, reply, seal);
         CREATE UNIQUE INDEX turn_number ON turn (session, number);
+        CREATE UNIQUE INDEX turn_id ON turn (id);
         CREATE INDEX turn_response ON turn (response_id) WHERE response_id <> '';
 
         CREATE TABLE tool (seq INTEGER PRIMARY KEY, name, digest, first_session, time, seal);

@@ -10,7 +10,7 @@ from hotset.errors import NotFound
 from hotset.nouns.deposit import Answered, Asked, Deposit, Gisted, Kept, Noted
 from hotset.nouns.message import Message, Part
 from hotset.nouns.page import ROOT, Chain, Digest, Kind, Page, PageId, Role, SessionId, digest
-from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
+from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.store.lineage import Link, fingerprint, link, recognise
 from hotset.store.port import Blob, Lookup, Writing
 
@@ -57,6 +57,7 @@ def _asked(asked: Asked, look: Lookup) -> tuple[Writing, Kept]:
     toolbox = _blob(b"[" + b",".join(tool.raw for tool in request.tools) + b"]") if request.tools else None
     params = _blob(request.params)
     turn = Turn(
+        id=asked.id or TurnId(f"{session.id}.{place.turn}"),
         session=session.id,
         number=place.turn,
         agent=asked.agent,
@@ -85,9 +86,7 @@ def _asked(asked: Asked, look: Lookup) -> tuple[Writing, Kept]:
 
 
 def _answered(answered: Answered, look: Lookup) -> tuple[Writing, Kept]:
-    turn = look.turn(answered.turn.session, answered.turn.number)
-    if turn is None:
-        raise NotFound(f"no turn {answered.turn.number} in session {answered.turn.session}")
+    turn = _turn_of(answered.turn, look)
     reply = answered.reply
     place = _Place(turn.session, turn.agent, turn.number, answered.time)
     links = tuple(link(turn.head, reply.messages))
@@ -110,6 +109,13 @@ def _answered(answered: Answered, look: Lookup) -> tuple[Writing, Kept]:
     )
     writing = Writing(blobs=(*blobs, *((raw,) if raw else ())), nodes=tuple(nodes), pages=tuple(pages), turns=(ended,))
     return writing, _kept(writing, ended)
+
+
+def _turn_of(named: TurnRef | TurnId, look: Lookup) -> Turn:
+    turn = look.turn(named.session, named.number) if isinstance(named, TurnRef) else look.turn_by_id(named)
+    if turn is None:
+        raise NotFound(f"no turn {named.number} in session {named.session}" if isinstance(named, TurnRef) else f"no turn {named}")
+    return turn
 
 
 def _noted(noted: Noted, look: Lookup) -> tuple[Writing, Kept]:
@@ -224,13 +230,11 @@ def _page_before(chain: Chain, session: SessionId, look: Lookup) -> PageId | Non
 
 def _branch(each: Link, fresh: dict[Chain, Node], session: SessionId, look: Lookup) -> int:
     """A message that follows the tip of a line stays on it; one that follows an older message opens a new branch."""
-    if each.parent in fresh and not each.message.aside:
+    if each.parent in fresh:
         return fresh[each.parent].branch
-    parent = look.node(session, each.parent)
-    if each.message.aside:
-        return parent.branch if parent else (fresh[each.parent].branch if each.parent in fresh else 0)
-    if look.continued(session, each.parent):
+    if not each.message.aside and look.continued(session, each.parent):
         return look.branches(session)
+    parent = look.node(session, each.parent) if each.parent != ROOT else None
     return parent.branch if parent else 0
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from hotset.nouns.deposit import Deposit, Kept
 from hotset.nouns.page import Chain, Digest, Gist, Kind, Page, PageId, SessionId, including
-from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
+from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,8 @@ class Lookup(Protocol):
         ...
 
     def turn(self, session: SessionId, number: int) -> Turn | None: ...
+
+    def turn_by_id(self, id: TurnId) -> Turn | None: ...
 
     def last_turn(self, session: SessionId) -> Turn | None: ...
 

@@ -184,6 +184,7 @@ TURN: Table[Turn] = Table(
     "turn",
     Turn,
     (
+        ("id", _TEXT),
         ("session", _TEXT),
         ("number", _INT),
         ("agent", _TEXT),

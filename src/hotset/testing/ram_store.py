@@ -12,7 +12,7 @@ from typing import TypeVar
 from hotset.errors import BadInput, HotsetError, NotFound, StoreFailed
 from hotset.nouns.deposit import Deposit, Kept
 from hotset.nouns.page import ROOT, Chain, Digest, Gist, Page, PageId, SessionId, digest
-from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
+from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId
 from hotset.store.lineage import derive
 from hotset.store.needs import needs, supersedes
 from hotset.store.placing import place
@@ -62,6 +62,9 @@ class _Shelves:
 
     def turn(self, session: SessionId, number: int) -> Turn | None:
         return self.turns.get((session, number))
+
+    def turn_by_id(self, id: TurnId) -> Turn | None:
+        return next((turn for turn in self.turns.values() if turn.id == id), None)
 
     def last_turn(self, session: SessionId) -> Turn | None:
         mine = (turn for turn in self.turns.values() if turn.session == session)

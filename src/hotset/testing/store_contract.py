@@ -11,7 +11,7 @@ from hotset.errors import BadInput, HotsetError, NotFound
 from hotset.nouns.deposit import Answered, Asked, Deposit, Gisted, Kept, Noted
 from hotset.nouns.message import Message, Part, Reply, Tool
 from hotset.nouns.page import ROOT, Digest, Gist, Kind, Page, PageId, Role, SessionId, digest
-from hotset.nouns.turn import Event, Outcome, Reference, Session, TurnRef
+from hotset.nouns.turn import Event, Outcome, Reference, Session, TurnId, TurnRef
 from hotset.store.exchange import read_lines, write_lines
 from hotset.store.port import Blob, Row, Store, Where
 from hotset.testing.store_lineage_contract import LINEAGE_CHECKS, OpenStore
@@ -186,6 +186,21 @@ def check_deposits_see_those_before_them(open_store: OpenStore) -> None:
             futures.append(store.keep(Asked(request(*history), float(number), "agent", key="k")))
         numbers = [turn_of(future.result(timeout=60)).number for future in futures]
         assert numbers == list(range(1, 51)), "deposits that waited together were not placed in their order"
+
+
+def check_a_reply_may_follow_before_its_request_is_on_disk(open_store: OpenStore) -> None:
+    with opened(open_store) as store:
+        id = TurnId("made-by-the-caller")
+        question, answer, more = said(Role.USER, "question"), said(Role.ASSISTANT, "answer"), said(Role.USER, "more")
+        together = [
+            store.keep(Asked(request(question), 1.0, "agent", id=id)),
+            store.keep(Answered(id, 2.0, Outcome.DONE, 200, b"raw", Reply((answer,), complete=True))),
+            store.keep(Asked(request(question, answer, more), 3.0, "agent")),
+        ]
+        first, ended, second = (turn_of(future.result(timeout=60)) for future in together)
+        assert first == ended, "a reply that named its turn ended another one"
+        assert second == TurnRef(first.session, 2), "a request that stood behind the reply it continues began a new session"
+        assert next(store.turns(first.session)).id == id, "a turn has another id than the one it was given"
 
 
 def check_a_failed_deposit_changes_nothing(open_store: OpenStore) -> None:

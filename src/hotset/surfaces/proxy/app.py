@@ -191,8 +191,8 @@ class AsgiClient:
     async def send(self, chunk: bytes) -> None:
         await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
 
-    async def finish(self) -> None:
-        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+    async def finish(self, last: bytes = b"") -> None:
+        await self._send({"type": "http.response.body", "body": last, "more_body": False})
 
     async def refuse(self, status: int, message: str, headers: Headers) -> None:
         body = self._dialect.refuse(status, f"hotset: {message}")

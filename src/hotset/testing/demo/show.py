@@ -108,7 +108,9 @@ class Agent:
 
     def play(self, bodies: Sequence[bytes], pause: float) -> None:
         for body in bodies:
-            self.sessions.add(self.call(_ANTHROPIC, body, self._doing[self.calls]))
+            # Where the provider answers faster than the disk, a reply begins before its session is known.
+            if named := self.call(_ANTHROPIC, body, self._doing[self.calls]):
+                self.sessions.add(named)
             time.sleep(pause)
 
     def call(self, path: str, body: bytes, doing: str) -> str:
