@@ -196,10 +196,7 @@ def test_whatever_an_agent_said_and_saw_is_kept_through_kills_at_any_moment(tmp_
         assert len({turn.session for turn in turns if turn.agent == agent.name}) == 1, _story(agent, turns)
 
 
-_SPLIT = pytest.mark.xfail(strict=True, reason="a turn that a kill left open is not taken for the call that is tried again")
-
-
-@pytest.mark.parametrize("keyed", [True, pytest.param(False, marks=_SPLIT)], ids=["named", "unnamed"])
+@pytest.mark.parametrize("keyed", [True, False], ids=["named", "unnamed"])
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_an_agent_whose_first_reply_was_cut_off_by_a_kill_goes_on_in_the_same_session(tmp_path, dialect, keyed):
     gate, over = Gate(), threading.Event()

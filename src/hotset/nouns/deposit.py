@@ -21,6 +21,8 @@ class Asked:
     """The session's name from a header; it wins over everything that hotset could infer."""
     client: str = ""
     """What tells this client from another beside the body (its user agent)."""
+    since: float = 0.0
+    """When whoever hands it over began its work: a turn that was open before that will get no reply any more."""
     id: TurnId | None = None
     """The name of its turn, by which its reply can be handed over at any time; None lets the store make one."""
 

@@ -16,7 +16,7 @@ _log = logging.getLogger("hotset")
 
 _MOST_EVENTS = 1000
 _REOPEN_SECONDS = 5.0
-_SLOW_SECONDS = 0.5
+_SLOW_SECONDS = 2.0
 """A deposit that has waited for so long says that the store is stuck; a commit takes a millisecond."""
 
 _MOST_STUCK = 128

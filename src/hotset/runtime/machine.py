@@ -47,7 +47,10 @@ class Machine:
     background: Background = field(init=False)
     gister: Gister = field(init=False)
 
+    began: float = field(init=False)
+
     def __post_init__(self) -> None:
+        self.began = self.clock()
         self.background = Background(self._failed)
         self.gister = Gister(self.keeper, self.background)
 

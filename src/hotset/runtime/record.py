@@ -143,6 +143,7 @@ class Record:
             agent=clients.agent(call.headers),
             key=clients.session_key(call.headers),
             client=clients.client(call.headers),
+            since=self._machine.began,
             id=self._id,
         )
 

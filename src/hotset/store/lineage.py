@@ -85,7 +85,7 @@ def _by_past(asked: Asked, links: Sequence[Link], look: Lookup) -> Session | Non
         since.append(each.chain)
     if not since or any(each.message.role is Role.ASSISTANT for each in built_upon):
         return None
-    repeated = _unanswered(look.sessions_with(since[0]), since[0], print_here, look)
+    repeated = _unanswered(asked, since[0], look)
     return look.session(repeated) if repeated is not None else None
 
 
@@ -103,11 +103,15 @@ def _nearest(candidates: Sequence[SessionId], since: Sequence[Chain], print_here
     return best[2] if best is not None else None
 
 
-def _unanswered(candidates: Sequence[SessionId], head: Chain, print_here: str, look: Lookup) -> SessionId | None:
+def _unanswered(asked: Asked, head: Chain, look: Lookup) -> SessionId | None:
     """A first message that was said before begins a new session, unless it repeats a call that got no reply."""
-    for id in reversed(candidates):
+    print_here = fingerprint(asked)
+    for id in reversed(look.sessions_with(head)):
         turn = look.turn_at(id, head)
-        if turn is not None and turn.fingerprint == print_here and turn.outcome not in (Outcome.OPEN, Outcome.DONE):
+        if turn is None or turn.fingerprint != print_here:
+            continue
+        abandoned = turn.outcome is Outcome.OPEN and turn.started < asked.since
+        if abandoned or turn.outcome not in (Outcome.OPEN, Outcome.DONE):
             return id
     return None
 

@@ -86,6 +86,17 @@ def check_an_edit_a_rewind_and_a_fork_become_branches(open_store: OpenStore) -> 
         assert branches == {0, 1, 2}, "branches are not numbered in the order in which they began"
 
 
+def check_a_turn_that_its_process_left_open_can_be_tried_again(open_store: OpenStore) -> None:
+    with opened(open_store) as store:
+        talk = Talk(store)
+        first = talk.asks("hello")
+        beside = talk.asks()
+        assert turn_of(beside).session != turn_of(first).session, "two calls that are under way at once were taken for one"
+        talk.since = talk.time + 1
+        again = talk.asks()
+        assert turn_of(again).session == turn_of(beside).session, "a call that a killed process left open cannot be tried again"
+
+
 def check_a_retry_stays_in_its_session(open_store: OpenStore) -> None:
     with opened(open_store) as store:
         talk = Talk(store)

@@ -45,11 +45,12 @@ class Talk:
     traits: dict[str, Any] = field(default_factory=dict)
     history: list[Message] = field(default_factory=list)
     time: float = 1000.0
+    since: float = 0.0
 
     def asks(self, *messages: Message | str) -> Kept:
         self.history += [said(Role.USER, each) if isinstance(each, str) else each for each in messages]
         self.time += 1
-        asked = Asked(request(*self.history, **self.traits), self.time, self.agent, self.key, self.client)
+        asked = Asked(request(*self.history, **self.traits), self.time, self.agent, self.key, self.client, self.since)
         return kept(self.store, asked)
 
     def hears(self, turn: TurnRef | None, *messages: Message | str, outcome: Outcome = Outcome.DONE, id: str = "") -> Kept:
