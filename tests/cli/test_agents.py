@@ -30,7 +30,7 @@ def test_codex_gets_a_provider_on_its_command_line_and_nothing_on_disk():
 
     command, *rest = setup.command
     settings = dict(word.split("=", 1) for flag, word in zip(rest[::2], rest[1::2], strict=False) if flag == "-c")
-    assert (command, setup.command[-2:], setup.notes) == ("/usr/bin/codex", ("exec", "hi"), ())
+    assert (command, setup.command[-2:]) == ("/usr/bin/codex", ("exec", "hi"))
     assert settings["model_providers.hotset.base_url"] == '"http://127.0.0.1:4747/v1"'
     assert settings["model_providers.hotset.wire_api"] == '"responses"'
     assert settings["model_providers.hotset.env_key"] == '"OPENAI_API_KEY"'
@@ -52,7 +52,14 @@ def test_codex_without_a_key_uses_its_own_login_and_is_told_so():
 
     assert "model_providers.hotset.requires_openai_auth=true" in setup.command
     assert not any("env_key" in word for word in setup.command)
-    assert "ChatGPT login" in setup.notes[0]
+    assert "ChatGPT login" in setup.notes[-1]
+
+
+@pytest.mark.parametrize("env", [{}, {"OPENAI_API_KEY": "k"}])
+def test_codex_s_threads_stay_with_the_provider_that_wrap_gives_it_and_the_person_is_told_so(env):
+    setup = set_up(("codex",), ROOT, env, PROVIDERS)
+
+    assert "resumes a thread only under the provider it began with" in setup.notes[0]
 
 
 def test_opencode_gets_both_providers_over_what_is_there():
@@ -85,6 +92,14 @@ def test_goose_keeps_the_token_whichever_way_it_joins_paths():
         "secret-token/v1/chat/completions",
     )
     assert changed["ANTHROPIC_HOST"] == f"{ROOT}/"
+
+
+def test_pi_is_told_that_the_environment_alone_does_not_move_it():
+    setup = set_up(("pi", "-p", "hi"), ROOT, {}, PROVIDERS)
+
+    assert setup.changed == {"OPENAI_BASE_URL": f"{ROOT}/v1", "ANTHROPIC_BASE_URL": ROOT}
+    assert setup.command == ("pi", "-p", "hi")
+    assert "nothing is kept unless an extension" in setup.notes[0]
 
 
 def test_any_other_agent_gets_the_usual_variables():

@@ -32,6 +32,8 @@ class Profile:
     keyless: tuple[str, ...] = ()
     note: str = ""
     """What a person without that key should know."""
+    caveat: str = ""
+    """What everybody should know."""
 
 
 def _codex(*more: str) -> tuple[str, ...]:
@@ -65,6 +67,8 @@ PROFILES = (
         keyless=_codex("model_providers.hotset.requires_openai_auth=true"),
         note="OPENAI_API_KEY is not set, so Codex uses its own login; for a ChatGPT login, "
         "restart the proxy with HOTSET_OPENAI_URL=https://chatgpt.com/backend-api/codex",
+        # Codex writes the provider's name into each thread and refuses one whose provider it does not know.
+        caveat="Codex finds and resumes a thread only under the provider it began with: for those of this run, wrap it again",
     ),
     Profile(
         "opencode",
@@ -94,6 +98,15 @@ PROFILES = (
             "OPENAI_BASE_PATH": "{token}/v1/chat/completions",
             "ANTHROPIC_HOST": "{root}/",
         },
+    ),
+    Profile(
+        "pi",
+        frozenset({"pi"}),
+        # pi itself reads neither; an extension can.
+        {"OPENAI_BASE_URL": "{openai}", "ANTHROPIC_BASE_URL": "{root}"},
+        caveat="pi takes no address from the environment, so nothing is kept unless an extension (pi -e FILE) calls "
+        'pi.registerProvider("openai", {baseUrl: process.env.OPENAI_BASE_URL}), '
+        'and "anthropic" likewise with ANTHROPIC_BASE_URL',
     ),
 )
 
@@ -138,7 +151,7 @@ def set_up(command: Sequence[str], root: str, env: Mapping[str, str], upstream_h
         changed=changed,
         arguments=arguments,
         command=(command[0], *arguments, *command[1:]),
-        notes=() if has_key or not profile.note else (profile.note,),
+        notes=tuple(filter(None, (profile.caveat, "" if has_key else profile.note))),
     )
 
 

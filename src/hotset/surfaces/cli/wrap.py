@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
+from typing import Any
 from urllib.parse import urlsplit
 
 import click
@@ -98,10 +99,18 @@ def _run(chosen: Chosen, config: Config, command: tuple[str, ...], root: str) ->
         if name in config.upstreams and config.upstreams[name].url != url:
             say(f"hotset: the proxy that serves sends {name} to {url}; to change that, start it again", quiet=chosen.quiet)
     code = _play(setup.command, {**os.environ, **setup.changed})
-    after = ask(note) if note else None
+    after = _settled(note) if note else None
     if before is not None and after is not None:
         _sum_up(chosen, before, after)
     return code
+
+
+def _settled(note: Address) -> dict[str, Any] | None:
+    """What the proxy says when the agent's last reply is on disk as well: a millisecond after its end, as a rule."""
+    deadline = time.monotonic() + _STOP_SECONDS
+    while (status := ask(note)) is not None and status.get("keeping") and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+    return status
 
 
 def _hosts(config: Config) -> frozenset[str]:

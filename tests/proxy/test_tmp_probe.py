@@ -1,0 +1,315 @@
+"""A proxy that is killed under traffic: what its clients said and saw is kept, and they go on where they were."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import random
+import re
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from hotset.nouns.page import Kind
+from hotset.nouns.turn import Outcome, Turn
+from hotset.store.port import Where
+from hotset.store.sqlite import SqliteStore
+from hotset.surfaces.proxy.address import Address, ask, read_note
+from hotset.testing import Say, ScriptedUpstream
+from hotset.testing.upstream.faults import Drip, Gate, Hold
+from hotset.testing.upstream.received import Received
+from tests.proxy.wire import DIALECTS, PATHS, question
+
+PATIENCE = 30.0
+_KILLS = 6
+
+
+@dataclass
+class Up:
+    """`hotset up` as a user starts it, a process of its own; may be killed and started again in its place."""
+
+    folder: Path
+    upstream: str
+    process: subprocess.Popen[bytes] | None = None
+    port: int = 0
+    started: list[float] = field(default_factory=list)
+    """How long each start took, from nothing to serving."""
+
+    def start(self) -> Address:
+        ready, log = self.folder.with_suffix(".ready"), self.folder.with_suffix(".log")
+        ready.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "hotset", "up", "--quiet", "--port", str(self.port), "--data", str(self.folder)]
+        command += ["--openai-url", f"{self.upstream}/v1", "--anthropic-url", self.upstream, "--ready-file", str(ready)]
+        begun = time.monotonic()
+        with log.open("ab") as out:
+            self.process = subprocess.Popen(command, stdout=out, stderr=out)
+        wait_until(lambda: ready.exists() or self.process.poll() is not None)
+        assert ready.exists(), log.read_text()
+        self.started.append(time.monotonic() - begun)
+        self.port = self.address.port
+        return self.address
+
+    @property
+    def address(self) -> Address:
+        note = read_note(self.folder)
+        assert note is not None
+        return note
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(PATIENCE)
+
+    def stop(self) -> int:
+        """Asks it to end, as Ctrl-C and service managers do, and gives its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE)
+
+    def settle(self) -> None:
+        """Returns when everything that went through so far is kept."""
+        wait_until(lambda: (status := ask(self.address)) is not None and not status["keeping"])
+
+
+@contextlib.contextmanager
+def serving(folder: Path, upstream: str) -> Iterator[Up]:
+    up = Up(folder, upstream)
+    try:
+        up.start()
+        yield up
+    finally:
+        if up.process is not None and up.process.poll() is None:
+            up.kill()
+
+
+def wait_until(true: Callable[[], object], seconds: float = PATIENCE) -> None:
+    """Polls: what is waited for happens in another process."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.005)
+
+
+@dataclass
+class Agent:
+    """A client that resends its whole history with each question and tries a call that failed again, as agents do."""
+
+    name: str
+    dialect: str
+    keyed: bool
+    """It names its session in a header."""
+    words: list[str] = field(default_factory=list)
+    """What it asked and what it was told, in turns."""
+    retries: int = 0
+    degraded: int = 0
+
+    def work(self, up: Up, over: threading.Event) -> None:
+        while not over.is_set():
+            self.words.append(f"{self.name} asks question {len(self.words) // 2}: " + "why, and how? " * 40)
+            self.words.append(self._answer(up))
+
+    def _answer(self, up: Up) -> str:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self._call(up.address)
+            except (OSError, http.client.HTTPException):
+                assert time.monotonic() < deadline, f"{self.name} could not go on"
+                self.retries += 1
+                time.sleep(0.02)  # a client's pause between two tries
+
+    def _call(self, address: Address) -> str:
+        connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=PATIENCE)
+        try:
+            body = question(self.dialect, *self.words, stream=len(self.words) % 4 != 1)
+            connection.request("POST", f"/{address.token}{PATHS[self.dialect]}", body, self._headers())
+            response = connection.getresponse()
+            got = response.read()
+        finally:
+            connection.close()
+        assert response.status == 200, got
+        self.degraded += response.getheader("x-hotset-degraded") is not None
+        # The script says every reply in one piece, so that its text stands whole on the wire.
+        found = re.search(rb"reply \d+ to [^\"]*?, in full", got)
+        assert found, got
+        return found.group().decode()
+
+    def _headers(self) -> dict[str, str]:
+        key = {"x-session-id": self.name} if self.keyed else {}
+        return {"content-type": "application/json", "user-agent": f"{self.name}/1.0", **key}
+
+
+def _unhurried(request: Received) -> Say:
+    """Long enough for a kill to fall into any part of a call."""
+    text = f"reply {request.index} to {len(request.body)} bytes: " + "because. " * 30 + ", in full"
+    return Say(text, chunks=1, fault=Drip(0.004))
+
+
+@pytest.mark.row("V1")
+@pytest.mark.parametrize("seed", range(10, 22))
+def test_whatever_an_agent_said_and_saw_is_kept_through_kills_at_any_moment(tmp_path, seed):
+    chance = random.Random(seed)
+    agents = [Agent(f"agent-{n}-{dialect}", dialect, keyed=n % 2 == 0) for n in range(2) for dialect in DIALECTS]
+    names, over = {agent.name for agent in agents}, threading.Event()
+    with (
+        ScriptedUpstream(_unhurried) as upstream,
+        serving(tmp_path / "data", upstream.url) as up,
+        ThreadPoolExecutor(len(agents)) as pool,
+    ):
+        at_work = [pool.submit(agent.work, up, over) for agent in agents]
+        try:
+            # A kill within the very first turn is a case of its own, below.
+            wait_until(lambda: {turn.agent for turn in _turns(up.folder) if turn.outcome is Outcome.DONE} == names)
+            for _ in range(_KILLS):
+                time.sleep(chance.uniform(0.05, 0.6))  # the moment of the kill is what the seed chooses
+                up.kill()
+                up.start()
+        finally:
+            over.set()
+        for work in at_work:
+            work.result(PATIENCE)
+        up.settle()
+        assert up.stop() == 0
+
+    assert sum(agent.retries for agent in agents) >= _KILLS
+    assert sum(agent.degraded for agent in agents) == 0
+    assert statistics.median(up.started) < 3, up.started
+    with SqliteStore.open(tmp_path / "data") as store:
+        assert list(store.verify()) == []
+        kept = {(page.agent, page.kind, store.content(page.digest)) for page in store.pages(Where())}
+        turns = [turn for session in store.sessions() for turn in store.turns(session.id)]
+    with SqliteStore.open(tmp_path / "data") as store:
+        raws = b"\n".join(store.content(t.reply) for t in turns if t.reply)
+    heard = [w for a in agents for w in a.words[1::2]]
+    print("LOST", seed, sum(w.encode() not in raws for w in heard), "of", len(heard), "open", sum(t.outcome is Outcome.OPEN for t in turns), "retries", sum(a.retries for a in agents), "branches", {t.branch for t in turns}, "starts", round(max(up.started),2))
+    for agent in agents:
+        assert len(agent.words) > 10, f"{agent.name} hardly came to work"
+        said = {(agent.name, Kind.PROMPT, text.encode()) for text in agent.words[::2]}
+        heard = {(agent.name, Kind.RESPONSE, text.encode()) for text in agent.words[1::2]}
+        assert said <= kept
+        assert heard <= kept
+        assert len({turn.session for turn in turns if turn.agent == agent.name}) == 1, _story(agent, turns)
+
+
+@pytest.mark.parametrize("keyed", [True, False], ids=["named", "unnamed"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_agent_whose_first_reply_was_cut_off_by_a_kill_goes_on_in_the_same_session(tmp_path, dialect, keyed):
+    gate, over = Gate(), threading.Event()
+
+    def script(request: Received) -> Say:
+        return Say(f"reply {request.index} to it, in full", chunks=1, fault=Hold(gate) if request.index == 0 else None)
+
+    agent = Agent("agent", dialect, keyed)
+    with ScriptedUpstream(script) as upstream, serving(tmp_path / "data", upstream.url) as up, ThreadPoolExecutor(1) as pool:
+        at_work = pool.submit(agent.work, up, over)
+        try:
+            upstream.wait_for_requests(1)
+            wait_until(lambda: _turns(tmp_path / "data"))
+            up.kill()
+            gate.open()
+            up.start()
+            upstream.wait_for_requests(4)
+        finally:
+            over.set()
+        at_work.result(PATIENCE)
+        up.settle()
+        assert up.stop() == 0
+
+    turns = _turns(tmp_path / "data")
+    assert {turn.session for turn in turns} == {turns[0].session}, _story(agent, turns)
+
+
+@pytest.mark.row("V1")
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_stream_that_ends_while_the_proxy_is_asked_to_stop_is_whole_and_kept(tmp_path, dialect):
+    gate = Gate()
+    script = [Say("the first words and then the rest of it", fault=Hold(gate, events=6))]
+    with (
+        ScriptedUpstream(script) as upstream,
+        serving(tmp_path / "data", upstream.url) as up,
+        _streaming(up.address, dialect) as response,
+    ):
+        got = _read_until(response, b"words")
+        up.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: not _accepts(up.port))
+        gate.open()
+        got += response.read()
+        assert up.process.wait(PATIENCE) == 0
+
+    assert b"rest" in got
+    assert read_note(tmp_path / "data") is None
+    [turn] = _turns(tmp_path / "data")
+    assert turn.outcome is Outcome.DONE
+    with SqliteStore.open(tmp_path / "data") as store:
+        assert store.content(turn.reply) == got
+        assert list(store.verify()) == []
+
+
+@pytest.mark.row("V1")
+def test_a_stream_that_does_not_end_is_cut_when_the_proxy_stops_and_what_came_of_it_is_kept(tmp_path):
+    script = [Say("the first words and then the rest of it", fault=Hold(Gate(), events=6))]
+    with (
+        ScriptedUpstream(script) as upstream,
+        serving(tmp_path / "data", upstream.url) as up,
+        _streaming(up.address, "anthropic") as response,
+    ):
+        got = _read_until(response, b"words")
+        assert up.stop() == 0
+        with pytest.raises((http.client.HTTPException, OSError)):
+            response.read()
+
+    assert read_note(tmp_path / "data") is None
+    [turn] = _turns(tmp_path / "data")
+    assert turn.outcome in (Outcome.LEFT, Outcome.BROKEN)
+    with SqliteStore.open(tmp_path / "data") as store:
+        assert store.content(turn.reply).startswith(got)
+
+
+@contextlib.contextmanager
+def _streaming(address: Address, dialect: str) -> Iterator[http.client.HTTPResponse]:
+    connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=PATIENCE)
+    body = question(dialect, "hello", stream=True)
+    connection.request("POST", f"/{address.token}{PATHS[dialect]}", body, {"content-type": "application/json"})
+    response = connection.getresponse()
+    try:
+        assert response.status == 200
+        yield response
+    finally:
+        response.close()
+        connection.close()
+
+
+def _read_until(response: http.client.HTTPResponse, mark: bytes) -> bytes:
+    got = b""
+    while mark not in got:
+        piece = response.read1(65536)
+        assert piece, "the stream ended too early"
+        got += piece
+    return got
+
+
+def _accepts(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE).close()
+    except OSError:
+        return False
+    return True
+
+
+def _turns(folder: Path) -> list[Turn]:
+    with SqliteStore.open(folder) as store:
+        return [turn for session in store.sessions() for turn in store.turns(session.id)]
+
+
+def _story(agent: Agent, turns: list[Turn]) -> str:
+    """Where the turns of an agent went, for whoever reads the failure."""
+    return "; ".join(f"{turn.session} {turn.number} {turn.outcome}" for turn in turns if turn.agent == agent.name)
