@@ -166,3 +166,17 @@ def test_a_body_too_large_to_read_still_passes_whole(pair):
     assert world.upstream.requests[0].body == body
     assert answer.header("x-hotset-degraded") == "the body is larger than 64 MiB"
     assert world.sessions() == []
+
+
+def test_a_websocket_is_refused_at_once_so_that_clients_use_http(pair):
+    world = pair()
+
+    answer = call(
+        world.address,
+        "GET",
+        f"/{world.address.token}/v1/responses",
+        headers={"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13", "sec-websocket-key": "x" * 24},
+    )
+
+    assert answer.status == 426
+    assert world.upstream.requests == ()

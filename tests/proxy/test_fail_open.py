@@ -7,9 +7,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from hotset.errors import DiskFull, StoreFailed
+from hotset.nouns.deposit import Answered, Asked
 from hotset.nouns.turn import Event
 from hotset.surfaces.proxy.address import ask
-from hotset.testing import RamStore
+from hotset.testing import RamStore, Say
 from tests.proxy.test_leaving import wait_until
 from tests.proxy.wire import DIALECTS, post, question
 
@@ -21,9 +22,12 @@ class FailingStore(RamStore):
         super().__init__()
         self.failure: BaseException | None = None
         self.hangs = False
+        self.bug_with: type | None = None
         self.pending: list[Future] = []
 
     def keep(self, deposit):
+        if self.bug_with is not None and isinstance(deposit, self.bug_with):
+            raise ZeroDivisionError("a bug")
         if self.hangs:
             self.pending.append(Future())
             return self.pending[-1]
@@ -49,6 +53,25 @@ def test_a_store_that_fails_never_stands_in_the_way(pair, dialect, failure):
     assert world.upstream.requests[0].body == body
     assert len(world.upstream.requests) == 1
     assert answer.header("x-hotset-degraded")
+
+
+@pytest.mark.row("C9")
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("deposit", [Asked, Answered])
+def test_a_bug_of_ours_neither_stops_a_reply_nor_sends_a_request_twice(pair, directly, dialect, stream, deposit):
+    store = FailingStore()
+    script = [Say("a reply in full"), Say("a second try would get this")]
+    world = pair(script, open_store=lambda: store)
+    store.bug_with = deposit
+    body = question(dialect, "hello", stream=stream)
+
+    answer = post(world.address, dialect, body)
+
+    assert answer.body == directly(script, dialect, body).body
+    assert len(world.upstream.requests) == 1
+    world.settle()
+    assert ask(world.address)["bypassed"] >= 1
 
 
 def test_when_the_store_recovers_it_keeps_again_and_tells_what_it_missed(pair):

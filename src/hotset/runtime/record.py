@@ -32,6 +32,9 @@ _BACKLOG = 32
 _BACKLOG_SECONDS = 1.0
 """Where calls come faster than the disk takes them, each waits for its own request: the queue stays short, nothing is dropped."""
 
+_PATIENCE_SECONDS = 5.0
+"""How long the end of a reply waits to be handed over; only the reading of a very large body could take so long."""
+
 _MARK_LENGTH = 64  # longer than the mark that ends a stream in any dialect
 _SMALL = 16 << 10  # below this, reading on the event loop is faster than a trip to a thread
 
@@ -97,7 +100,18 @@ class Record:
 
         The client's next request is handed over behind it, so that it finds its own past.
         """
-        await self._handed_over.wait()
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._handed_over.wait()
+                await self._hand_reply_over(outcome)
+        except Exception as error:  # fail open: the reply has come, and nothing of ours may stand in its way
+            self._bypassed(f"a fault of ours: {type(error).__name__}")
+
+    def end_later(self, outcome: Outcome) -> None:
+        """The same, while nobody waits for it."""
+        self._machine.background.spawn(self.end(outcome), KEEPING)
+
+    async def _hand_reply_over(self, outcome: Outcome) -> None:
         if self._given_up or self._ended_size == self._size:
             return
         first, self._ended_size = self._ended_size < 0, self._size
@@ -110,10 +124,6 @@ class Record:
         ended = Answered(self._id, self._machine.clock(), _judged(outcome, status, reply), status, body, reply)
         if (keeping := self._hand_over(ended)) is not None:
             self._machine.background.spawn(self._confirm(keeping, ended if first else None), KEEPING)
-
-    def end_later(self, outcome: Outcome) -> None:
-        """The same, while nobody waits for it."""
-        self._machine.background.spawn(self.end(outcome), KEEPING)
 
     async def _keep_request(self) -> None:
         try:

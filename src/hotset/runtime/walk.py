@@ -42,7 +42,12 @@ class Client(Protocol):
 
 async def walk(call: Call, client: Client, machine: Machine) -> None:
     """One call of a conversation. Cancelled when the client leaves."""
-    record = Record(call, machine)
+    try:
+        record = Record(call, machine)
+    except Exception as error:  # fail open: nothing was sent yet, so the client's bytes go through without us
+        machine.bypass(f"a fault of ours: {type(error).__name__}", path=call.path.split("?")[0])
+        await pass_through(call, client, machine)
+        return
     try:
         async with machine.wire.send(call) as response:
             await record.answered(response)

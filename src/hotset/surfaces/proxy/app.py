@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -14,15 +13,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hotset.dialects.port import Dialects
-from hotset.nouns.call import Call, Headers
+from hotset.nouns.call import Call, Headers, header
 from hotset.nouns.message import DialectName
 from hotset.runtime.codings import MOST
 from hotset.runtime.machine import Machine
 from hotset.runtime.walk import pass_through, walk
 from hotset.surfaces.proxy.guard import Guard, Refusal, encoded
 from hotset.surfaces.proxy.routes import route
-
-_log = logging.getLogger("hotset")
 
 _OWN = "/hotset"
 _JSON: Headers = ((b"content-type", b"application/json"),)
@@ -77,6 +74,12 @@ class Proxy:
         if where is None:
             await client.refuse(404, "no upstream of that name is configured; `hotset status` lists them", ())
             return
+        if header(headers, b"upgrade").lower() == "websocket":
+            # Passed on as a plain GET it would fail in ways that clients try again and again; this makes them use HTTP at once.
+            await client.refuse(
+                426, "hotset speaks HTTP only; without a WebSocket everything works", ((b"upgrade", b"HTTP/1.1"),)
+            )
+            return
         query = "?" + scope["query_string"].decode("latin-1") if scope["query_string"] else ""
         upload = Upload(receive)
         machine.tally.requests += 1
@@ -97,25 +100,9 @@ class Proxy:
             )
             if unread:
                 machine.bypass(unread, path=where.path)
-            await _unless_left(_go(call, client, machine), upload)
+            await _unless_left((pass_through if call.dialect is None else walk)(call, client, machine), upload)
         except Gone:
             machine.tally.left += 1
-
-
-async def _go(call: Call, client: AsgiClient, machine: Machine) -> None:
-    """The walk; and where a fault of ours stands in its way, the client's bytes without it."""
-    if call.dialect is None:
-        await pass_through(call, client, machine)
-        return
-    try:
-        await walk(call, client, machine)
-    except Exception as error:  # fail open: whatever went wrong on our side, the client's bytes go through
-        _log.error("a fault of ours: %s", type(error).__name__, exc_info=_log.isEnabledFor(logging.DEBUG))
-        machine.bypass(f"a fault of ours: {type(error).__name__}", path=call.path.split("?")[0])
-        if client.begun:
-            client.broke()
-        else:
-            await pass_through(call, client, machine)
 
 
 async def _unless_left(work: Awaitable[None], upload: Upload) -> None:

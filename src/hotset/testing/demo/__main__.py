@@ -63,7 +63,7 @@ def _conclude(out: Screen, shown: Shown, folder: Path) -> None:
     added = sorted(shown.added)
     out.say(
         f"  The proxy added {1000 * statistics.median(added):.1f} ms to a call in the middle, "
-        f"{1000 * added[int(0.95 * len(added))]:.1f} ms at the 95th percentile; requests and replies were on disk by then."
+        f"{1000 * added[int(0.95 * len(added))]:.1f} ms at the 95th percentile."
     )
     out.say("\nLook at it:")
     first = shown.sessions[0]
