@@ -91,15 +91,11 @@ def _reply(n: int) -> str:
     return f"reply {n} is all there is to say."
 
 
-_HIDDEN = "an event that still fits clears the keeper's trouble, so that the status says ok and calls are lost untold"
-_SOMETIMES_HIDDEN = pytest.mark.xfail(reason=_HIDDEN)
-
-
 @pytest.mark.row("C9")
 @pytest.mark.row("V1")
 @pytest.mark.parametrize(
     ("size", "others"),
-    [pytest.param(24 * _MIB, 12 * _MIB, marks=_SOMETIMES_HIDDEN), (80 * _MIB, 44 * _MIB)],
+    [(24 * _MIB, 12 * _MIB), (80 * _MIB, 44 * _MIB)],
     ids=["too small for ballast", "with ballast"],
 )
 def test_a_disk_that_fills_up_stops_no_call_loses_nothing_and_is_told_until_there_is_room(tmp_path, size, others):
@@ -146,7 +142,6 @@ class NearlyFull(RamStore):
         return refused
 
 
-@pytest.mark.xfail(strict=True, reason=_HIDDEN)
 def test_a_notice_that_still_fits_does_not_hide_that_calls_are_not_kept(pair):
     store = NearlyFull()
     world = pair(open_store=lambda: store)

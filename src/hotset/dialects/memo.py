@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Lock
 
 from hotset.dialects.parts import UNKNOWN, Call, Calls
@@ -40,7 +40,8 @@ class Memo:
                 return None
             self._known.move_to_end(raw)
         calls.update(known.makes)
-        return replace(known.message, span=span)
+        message = known.message
+        return Message(message.role, raw, message.parts, message.essence, message.aside, span)
 
     def keep(self, message: Message, calls: Calls) -> None:
         if len(message.raw) > _LARGEST:

@@ -6,9 +6,10 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from hotset.errors import HotsetError, StoreBusy, StoreFailed
-from hotset.nouns.deposit import Deposit, Kept
+from hotset.nouns.deposit import Answered, Asked, Deposit, Kept
 from hotset.nouns.turn import Event
 from hotset.store.port import Store
 
@@ -18,6 +19,8 @@ _MOST_EVENTS = 1000
 _REOPEN_SECONDS = 5.0
 _SLOW_SECONDS = 2.0
 """A deposit that has waited for so long says that the store is stuck; a commit takes a millisecond."""
+
+_BACKLOG = 16  # a few calls' worth: with more, a call that waits would wait for long; with less, one commit would serve too few
 
 _MOST_STUCK = 128
 """How many deposits may wait for a store that is stuck: each holds a request in memory."""
@@ -44,10 +47,10 @@ class Keeper:
         """Why nothing is being kept; empty while all is well."""
         return self._failure or ("the store does not answer" if self._stuck() else "")
 
-    @property
-    def waiting(self) -> int:
-        """How many deposits are under way."""
-        return len(self._under_way)
+    async def catch_up(self) -> None:
+        """Where deposits come faster than the disk takes them: waits for the oldest, so that the queue stays short."""
+        if len(self._under_way) > _BACKLOG and not self._stuck():
+            await asyncio.wait({next(iter(self._under_way))}, timeout=_SLOW_SECONDS)
 
     def open(self) -> None:
         """Opens the store, if it is not open and was not tried a moment ago. Blocks: not for the event loop."""
@@ -75,7 +78,7 @@ class Keeper:
             raise StoreBusy("the store does not answer, and too much waits for it")
         keeping = asyncio.wrap_future(self._store.keep(deposit))
         self._under_way[keeping] = self._monotonic()
-        keeping.add_done_callback(self._done)
+        keeping.add_done_callback(partial(self._done, deposit))
         return keeping
 
     async def keep(self, deposit: Deposit) -> Kept:
@@ -95,14 +98,15 @@ class Keeper:
             self._store.close()
             self._store = None
 
-    def _done(self, keeping: asyncio.Future[Kept]) -> None:
+    def _done(self, deposit: Deposit, keeping: asyncio.Future[Kept]) -> None:
         del self._under_way[keeping]
         if keeping.cancelled():
             return
         error = keeping.exception()
         if isinstance(error, StoreFailed):
             self._say(str(error))
-        elif error is None:
+        elif error is None and isinstance(deposit, Asked | Answered):
+            # Only a turn proves that turns are kept: on a full disk an event may still find room.
             self._say("")
             self._retell()
 

@@ -12,7 +12,7 @@ from hotset.dialects.port import Dialect
 from hotset.errors import HotsetError, Malformed, NotFound
 from hotset.nouns.call import Call, Headers, Response, header
 from hotset.nouns.deposit import Answered, Asked, Deposit, Kept
-from hotset.nouns.message import Reply
+from hotset.nouns.message import Reply, Request
 from hotset.nouns.turn import Outcome, TurnId, TurnRef
 from hotset.runtime import clients
 from hotset.runtime.codings import MOST, decode, salvage
@@ -27,10 +27,6 @@ KEEPING = "keep a turn"
 
 _DOUBT_SECONDS = 0.05
 """While the store is in trouble: how long a reply waits to be able to tell whether its request was kept."""
-
-_BACKLOG = 32
-_BACKLOG_SECONDS = 1.0
-"""Where calls come faster than the disk takes them, each waits for its own request: the queue stays short, nothing is dropped."""
 
 _PATIENCE_SECONDS = 5.0
 """How long the end of a reply waits to be handed over; only the reading of a very large body could take so long."""
@@ -64,8 +60,9 @@ class Record:
         """The reply begins. A provider takes longer than a commit, so as a rule the request is kept by now."""
         self._response = response
         keeper = self._machine.keeper
-        if not self._asked.done() and (keeper.trouble or keeper.waiting > _BACKLOG):
-            await asyncio.wait({self._asked}, timeout=_DOUBT_SECONDS if keeper.trouble else _BACKLOG_SECONDS)
+        await keeper.catch_up()
+        if keeper.trouble and not self._asked.done():
+            await asyncio.wait({self._asked}, timeout=_DOUBT_SECONDS)
         if self._ref is None and not self._trouble:
             self._trouble = keeper.trouble or ("a fault of ours" if self._asked.done() else "")
 
@@ -140,8 +137,8 @@ class Record:
         call = self._call
         assert isinstance(call.body, bytes)
         try:
-            body = await _off_loop(len(call.body), decode, call.body, header(call.headers, b"content-encoding"))
-            request = await _off_loop(len(body), self._dialect.parse, body)
+            packed = header(call.headers, b"content-encoding")
+            request = await _off_loop(MOST if packed else len(call.body), self._parse, call.body)
         except Malformed as error:
             # Not ours to judge: the upstream says what is wrong with it. Nothing is written, not even an event.
             self._trouble = f"unreadable request: {error}"
@@ -156,6 +153,9 @@ class Record:
             since=self._machine.began,
             id=self._id,
         )
+
+    def _parse(self, body: bytes) -> Request:
+        return self._dialect.parse(decode(body, header(self._call.headers, b"content-encoding")))
 
     def _hand_over(self, deposit: Deposit) -> asyncio.Future[Kept] | None:
         try:

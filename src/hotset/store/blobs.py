@@ -19,7 +19,7 @@ else:
     from backports import zstd
 
 _LEVEL = 3  # 50 KB in 0.1 ms; level 9 takes ten times as long for a tenth less
-_WORTH_TRYING = 256  # below this a frame's own overhead eats what it saves
+_WORTH_TRYING = 1024  # below this it saves less than half a disk block, and takes as long as writing the row
 _WORTH_KEEPING = 0.9  # decompression is paid at every read; a saving of a tenth pays for it
 
 
