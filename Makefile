@@ -13,7 +13,7 @@ $(BIN)/python:
 	@$(BIN)/python -m pip -q install --disable-pip-version-check -U 'pip>=25.1'
 
 $(VENV)/.run: $(BIN)/python pyproject.toml constraints.txt
-	@$(BIN)/python -m pip -q install --disable-pip-version-check -c constraints.txt -e .
+	@$(BIN)/python -m pip -q install --disable-pip-version-check -c constraints.txt -e '.[fast]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run

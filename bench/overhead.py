@@ -3,7 +3,8 @@
     make bench-overhead
 
 The upstream answers at once with a canned reply, so every microsecond that we add shows. Small bodies are new sessions; large
-ones are a conversation of 300 KB that is resent with one more message each time, as agents do. Then 200 streams at once.
+ones are a conversation of 300 KB that is resent with one more message each time, as agents do. Then 200 streams at once, and
+how soon the upstream is rid of a call whose client has left.
 """
 
 from __future__ import annotations
@@ -21,18 +22,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Self
 
 from bench.results import quantile, tell
 
-SMALL, LARGE, STREAMS = 2000, 300, 200
+SMALL, LARGE, STREAMS, LEAVING = 2000, 300, 200, 60
 EVENTS, EVERY = 40, 0.01
 WARM_UP = 50
 
 
 def main() -> None:
-    with canned_upstream() as upstream, served(upstream) as (address, pid):
+    with canned_upstream() as (upstream, gone), served(upstream) as (address, pid):
         direct = ("127.0.0.1", upstream, "/v1/messages")
         through = ("127.0.0.1", address["port"], f"/{address['token']}/v1/messages")
         sets = {
@@ -40,6 +42,7 @@ def main() -> None:
             "300 KB bodies": compare(direct, through, list(conversation(LARGE))),
         }
         sets |= asyncio.run(streams(direct, through))
+        sets["a client leaves"] = {"direct": leaving(direct, gone), "hotset": leaving(through, gone)}
         sets["memory"] = {"hotset": {"rss_mb": resident(pid)}}
     tell("overhead", sets)
 
@@ -137,6 +140,20 @@ async def stream(host: str, port: int, path: str, n: int) -> tuple[float, bytes]
     return first, got
 
 
+def leaving(where: tuple, gone: Connection) -> dict:
+    """From the moment a client closes its connection to the moment the upstream sees its own close, before the first byte."""
+    host, port, path = where
+    body = b'{"model": "m", "messages": [{"role": "user", "content": "never answered"}], "hold": true}'
+    taken = []
+    for _ in range(LEAVING):
+        with socket.create_connection((host, port)) as line:
+            line.sendall(f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+            assert gone.recv() == "held"
+            begun = time.monotonic()
+        taken.append((gone.recv() - begun) * 1e3)
+    return {"p50_ms": quantile(taken, 0.5), "p99_ms": quantile(taken, 0.99)}
+
+
 TEXT = "a canned reply"
 REPLY = json.dumps(
     {
@@ -167,11 +184,19 @@ SSE = b"".join(PIECES)
 
 
 class Canned(asyncio.Protocol):
-    """An upstream that answers at once."""
+    """An upstream that answers at once; asked to hold on, it never does, and tells when its client is gone."""
+
+    def __init__(self, gone: Connection) -> None:
+        self._gone = gone
+        self._held = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
         self._got = b""
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        if self._held:
+            self._gone.send(time.monotonic())
 
     def data_received(self, data: bytes) -> None:
         self._got += data
@@ -182,7 +207,10 @@ class Canned(asyncio.Protocol):
         if len(rest) < length:
             return
         self._got = b""
-        if b'"stream": true' in rest:
+        if b'"hold": true' in rest:
+            self._held = True
+            self._gone.send("held")
+        elif b'"stream": true' in rest:
             self._task = asyncio.ensure_future(self._stream())
         else:
             self._transport.write(
@@ -197,21 +225,22 @@ class Canned(asyncio.Protocol):
         self._transport.write(b"0\r\n\r\n")
 
 
-def _upstream(listener: socket.socket) -> None:
+def _upstream(listener: socket.socket, gone: Connection) -> None:
     async def run() -> None:
-        server = await asyncio.get_running_loop().create_server(Canned, sock=listener)
+        server = await asyncio.get_running_loop().create_server(lambda: Canned(gone), sock=listener)
         await server.serve_forever()
 
     asyncio.run(run())
 
 
 @contextlib.contextmanager
-def canned_upstream() -> Iterator[int]:
+def canned_upstream() -> Iterator[tuple[int, Connection]]:
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
-    process = multiprocessing.get_context("fork").Process(target=_upstream, args=(listener,), daemon=True)
+    here, there = multiprocessing.Pipe()
+    process = multiprocessing.get_context("fork").Process(target=_upstream, args=(listener, there), daemon=True)
     process.start()
     try:
-        yield listener.getsockname()[1]
+        yield listener.getsockname()[1], here
     finally:
         process.terminate()
         process.join()
