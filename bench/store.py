@@ -5,6 +5,7 @@ Every method takes its turn in the same loop, so that a noisy machine is equally
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import shutil
@@ -13,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TypeVar
 
@@ -96,20 +98,12 @@ def _waiting(folder: Path) -> Metrics:
 
 def _reopening(folder: Path) -> Metrics:
     """A store that was left in the middle of its work: its WAL is still full."""
-    rng = random.Random(1)
     crashed = folder / "crashed"
-    crashed.mkdir(parents=True)
-    with SqliteStore.open(folder / "store") as store:
-        turn = store.keep(Asked(request(said(Role.USER, "hello")), 0.0, "bench")).result().turn
-        assert turn is not None
-        waiting = []
-        for number in range(_LARGE_STORE // _NOTE):
-            waiting.append(store.keep(Noted(turn.session, "bench", Kind.FILE, rng.randbytes(_NOTE), float(number))))
-            if len(waiting) == _TOGETHER:
-                page = [future.result() for future in waiting][-1].pages[0]
-                waiting.clear()
-        for name in ("store.db", "store.db-wal"):
-            shutil.copy(store.folder / name, crashed / name)
+    here, there = multiprocessing.Pipe()
+    writer = multiprocessing.get_context("fork").Process(target=_write_and_die, args=(crashed, there))
+    writer.start()
+    page = here.recv()
+    writer.join()
     wal = (crashed / "store.db-wal").read_bytes()
     taken: list[float] = []
     for _ in range(_REOPENINGS):
@@ -122,6 +116,22 @@ def _reopening(folder: Path) -> Metrics:
 
         _timed(taken, reopen).close()
     return {"hotset": _quantiles(taken)}
+
+
+def _write_and_die(folder: Path, told: Connection) -> None:
+    """Fills a store and ends without closing it, as kill -9 would."""
+    rng = random.Random(1)
+    store = SqliteStore.open(folder)
+    turn = store.keep(Asked(request(said(Role.USER, "hello")), 0.0, "bench")).result().turn
+    assert turn is not None
+    waiting = []
+    for number in range(_LARGE_STORE // _NOTE):
+        waiting.append(store.keep(Noted(turn.session, "bench", Kind.FILE, rng.randbytes(_NOTE), float(number))))
+        if len(waiting) == _TOGETHER:
+            page = [future.result() for future in waiting][-1].pages[0]
+            waiting.clear()
+    told.send(page)
+    os._exit(1)
 
 
 def _history() -> list[Message]:
