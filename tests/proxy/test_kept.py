@@ -9,6 +9,7 @@ import pytest
 from hotset.nouns.page import Kind
 from hotset.nouns.turn import Outcome
 from hotset.testing import Call, Say
+from tests.proxy.test_leaving import wait_until
 from tests.proxy.wire import DIALECTS, post, question
 
 LONG_RESULT = "".join(f"line {n}: some file content\n" for n in range(3000))
@@ -43,6 +44,22 @@ def test_a_reply_is_kept_a_moment_after_its_end(pair):
         assert answer.header("x-hotset-degraded") is None
         assert world.turns()[n].outcome is Outcome.DONE
         assert f"reply number {n}".encode() in [content for _, content in world.pages()]
+
+
+@pytest.mark.row("V1")
+def test_what_pages_are_about_is_worked_out_while_nobody_waits(pair):
+    world = pair([Say("I changed `parse_header` in src/wire/parser.py because of the ValueError.")])
+    post(world.address, "anthropic", question("anthropic", "Please mend the header parser"))
+    said = next(page for page, _ in world.pages() if page.kind is Kind.RESPONSE)
+
+    with world.store() as store:
+        wait_until(lambda: store.gist(said.id) is not None)
+        about = store.gist(said.id)
+
+    assert about.tokens > 5
+    assert "src/wire/parser.py" in about.files
+    assert "parse_header" in about.entities
+    assert "header" in about.keywords or "parser" in about.keywords
 
 
 def test_the_client_is_told_which_turn_it_was(pair):

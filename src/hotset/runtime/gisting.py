@@ -12,9 +12,12 @@ from hotset.runtime.keeper import Keeper
 from hotset.store.port import Store
 from hotset.window.gist import gist
 
-_AT_ONCE = 32
+_AT_ONCE = 8
 _REST_SECONDS = 1.0
 """Between a turn and its gists, so that a busy agent's next call comes first."""
+
+_BREATH_SECONDS = 0.02
+"""Between one handful of pages and the next."""
 
 
 class Gister:
@@ -35,14 +38,19 @@ class Gister:
             self._working.cancel()
 
     async def _work(self) -> None:
+        pause = _REST_SECONDS
         try:
             while True:
-                await asyncio.sleep(_REST_SECONDS)
+                await asyncio.sleep(pause)
+                if self._keeper.busy:
+                    pause = _REST_SECONDS
+                    continue
                 store = self._keeper.store
                 gists = await asyncio.to_thread(_next, store) if store is not None else ()
                 if not gists:
                     return
                 await self._keeper.keep(Gisted(gists))
+                pause = _BREATH_SECONDS
         except HotsetError:
             return  # the keeper tells of the store's troubles; the next turn asks again
 

@@ -47,6 +47,11 @@ class Keeper:
         """Why nothing is being kept; empty while all is well."""
         return self._failure or ("the store does not answer" if self._stuck() else "")
 
+    @property
+    def busy(self) -> bool:
+        """Something is under way to the disk."""
+        return bool(self._under_way)
+
     async def catch_up(self) -> None:
         """Where deposits come faster than the disk takes them: waits for the oldest, so that the queue stays short."""
         if len(self._under_way) > _BACKLOG and not self._stuck():

@@ -58,7 +58,9 @@ class Machine:
     def start(cls, config: Config, open_store: Callable[[], Store]) -> Machine:
         keeper = Keeper(open_store, time.monotonic)
         keeper.open()
-        return cls(config, Wire(config.upstreams), keeper)
+        machine = cls(config, Wire(config.upstreams), keeper)
+        machine.gister.nudge()  # what the last run did not get to
+        return machine
 
     def bypass(self, reason: str, **detail: str | int) -> None:
         """A call went through that we could not do our part for."""

@@ -11,6 +11,7 @@ import click
 from hotset.surfaces.cli import meant
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import emit_json, say
+from hotset.window.gist import gist
 
 
 @click.command(
@@ -29,9 +30,9 @@ def recall(chosen: Chosen, id: str, as_json: bool) -> None:
     with meant.reading(chosen.config()) as store:
         page, address = meant.content(store, id)
         content = store.content(address)
-        gist = store.gist(page.id) if page is not None else None
+        about = (store.gist(page.id) or gist(page, content)) if page is not None else None
     if as_json:
-        emit_json({"page": page, "gist": gist, "digest": address, "size": len(content), **_told(content)})
+        emit_json({"page": page, "gist": about, "digest": address, "size": len(content), **_told(content)})
         return
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
