@@ -76,7 +76,6 @@ def _item(number, body, says=""):
         _item(13, _around(b'"a\x01b"'), "invalid character"),
         _item("14 NaN", b'{"t":NaN,FIELD:[]}', "invalid character"),
         _item("14 Infinity", b'{"t":-Infinity,FIELD:[]}', "invalid"),
-        _item(18, _around(b"[" * 1100 + b"]" * 1100), "nested too deeply"),
         _item(19, b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
         _item(20, b'{"model":"a","model":"b",FIELD:[]}', "comes twice"),
         _item("20 messages", b'{FIELD:[],FIELD:[{"role":"user","content":"x"}]}', "comes twice"),
@@ -211,9 +210,10 @@ def test_a_conversation_that_the_provider_may_refuse_is_the_providers_to_refuse(
 
 
 @EVERY
-def test_nesting_near_the_limit_passes_or_is_refused_and_its_reply_is_read(dialect):
+def test_item_18_nesting_near_the_limit_passes_or_is_refused_and_its_reply_is_read(dialect):
+    """How deep is too deep is Python's to say: about a thousand up to 3.11, several thousand later."""
     refused = 0
-    for depth in range(900, 980, 3):
+    for depth in (*range(900, 980, 3), 1100, 50_000):
         nested = b"[" * depth + b"]" * depth
         odd, call = b'{"type":"odd","x":' + nested + b"}", b'{"type":"tool_use","id":"t","name":"f","input":' + nested + b"}"
         result = b'{"type":"tool_result","tool_use_id":"t","content":[' + odd + b"]}"
@@ -225,7 +225,7 @@ def test_nesting_near_the_limit_passes_or_is_refused_and_its_reply_is_read(diale
         message = b'{"role":"assistant","type":"message","content":' + content + b"}"
         whole = b'{"content":' + content + b',"choices":[{"message":' + message + b'}],"output":[' + message + b"]}"
         assert not dialect.read(whole, streamed=False).complete
-    assert 0 < refused < 27
+    assert 1 <= refused <= 28
 
 
 @EVERY

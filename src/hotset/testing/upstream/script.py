@@ -45,6 +45,8 @@ class Say:
         return self.fault if isinstance(self.fault, tuple) else (self.fault,)
 
 
+_DEEPEST = 16  # how far down `echo` looks for words: no message has any below that
+
 Script = Sequence[Say] | Callable[[Received], Say]
 
 
@@ -85,11 +87,11 @@ def echo(request: Received) -> Say:
     return Say(text=f"Message {len(messages)} said: {_words(last)}")
 
 
-def _words(message: Any) -> str:
-    if isinstance(message, str):
-        return message
+def _words(message: Any, depth: int = 0) -> str:
+    if isinstance(message, str) or depth > _DEEPEST:
+        return message if isinstance(message, str) else ""
     if isinstance(message, list):
-        return " ".join(filter(None, map(_words, message)))
+        return " ".join(filter(None, (_words(each, depth + 1) for each in message)))
     if isinstance(message, Mapping):
-        return _words(next((message[key] for key in ("text", "content", "output") if message.get(key)), ""))
+        return _words(next((message[key] for key in ("text", "content", "output") if message.get(key)), ""), depth + 1)
     return ""
