@@ -74,9 +74,9 @@ def load(
         value, origins[name] = next(
             ((value, origin) for value, origin in sources if value not in (None, "")), (default, "default")
         )
-        if not isinstance(value, str):
-            raise BadConfig(f"{name} in {origins[name]} must be text")
-        return value
+        if not isinstance(value, str | int) or isinstance(value, bool):
+            raise BadConfig(f"{name} in {origins[name]} must be text or a number")
+        return str(value)
 
     root = project_root(Path(pick("project", project, str(Path.cwd()))))
     home = Path(pick("home", None, str(_platform_home()))).expanduser()

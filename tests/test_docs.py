@@ -1,0 +1,51 @@
+"""The documents speak of what is there: commands, flags, make targets, files."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hotset.surfaces.cli.tree import hotset
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "AGENTS.md", "CHANGELOG.md")] + sorted(
+    (ROOT / "docs").rglob("*.md")
+)
+
+
+def _commands(text: str) -> list[list[str]]:
+    """Every `hotset ...` line of a code block."""
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    lines = [line.split("#")[0].strip() for block in blocks for line in block.splitlines()]
+    return [shlex.split(line) for line in lines if line.startswith("hotset ")]
+
+
+def test_every_command_in_the_readme_exists_with_its_flags():
+    commands = _commands((ROOT / "README.md").read_text())
+    assert len(commands) > 8
+    for _, verb, *words in commands:
+        told = CliRunner().invoke(hotset, [verb, "--help"])
+        assert told.exit_code == 0, f"hotset {verb} is not there"
+        for flag in (word for word in words if word.startswith("-") and verb != "wrap"):
+            assert flag in told.output, f"hotset {verb} has no {flag}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_points_to_is_there(page):
+    text = page.read_text()
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", text):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    targets = set(re.findall(r"^([a-z-]+%?):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for name in re.findall(r"`make ([a-z-]+)`", text):
+        benched = name.startswith("bench-") and (ROOT / "bench" / f"{name.removeprefix('bench-')}.py").exists()
+        assert name in targets or benched, f"{page.name} speaks of make {name}"
+    for path in re.findall(r"`((?:src|tests|docs|bench)/[\w./-]+)`", text):
+        assert (ROOT / path).exists(), f"{page.name} speaks of {path}"
+
+
+def test_the_agents_page_is_short():
+    assert len((ROOT / "AGENTS.md").read_text().splitlines()) <= 100
