@@ -74,6 +74,18 @@ def test_a_bug_of_ours_neither_stops_a_reply_nor_sends_a_request_twice(pair, dir
     assert ask(world.address)["bypassed"] >= 1
 
 
+def test_the_reason_is_one_plain_line_whatever_an_error_says(pair):
+    store = FailingStore()
+    world = pair(open_store=lambda: store)
+    store.failure = StoreFailed("caf\u00e9\r\nx-evil: 1\n" + "long " * 200)
+
+    answer = post(world.address, "openai-chat", question("openai-chat", "hello"))
+
+    assert answer.header("x-evil") is None
+    assert answer.header("x-hotset-degraded").startswith("store: caf???x-evil: 1?long ")
+    assert len(answer.header("x-hotset-degraded")) <= 300
+
+
 def test_when_the_store_recovers_it_keeps_again_and_tells_what_it_missed(pair):
     store = FailingStore()
     world = pair(open_store=lambda: store)

@@ -31,6 +31,7 @@ _DOUBT_SECONDS = 0.05
 _PATIENCE_SECONDS = 5.0
 """How long the end of a reply waits to be handed over; only the reading of a very large body could take so long."""
 
+_LONGEST_REASON = 300
 _MARK_LENGTH = 64  # longer than the mark that ends a stream in any dialect
 _SMALL = 16 << 10  # below this, reading on the event loop is faster than a trip to a thread
 
@@ -73,7 +74,7 @@ class Record:
         if self._ref is not None:
             told += [(b"x-hotset-session", self._ref.session.encode()), (b"x-hotset-turn", str(self._ref.number).encode())]
         if self._trouble:
-            told.append((b"x-hotset-degraded", self._trouble.encode("ascii", "replace")))
+            told.append((b"x-hotset-degraded", _header_text(self._trouble)))
         return tuple(told)
 
     @property
@@ -190,6 +191,12 @@ class Record:
     def _bypassed(self, reason: str) -> None:
         self._trouble = reason
         self._machine.bypass(reason, path=self._call.path.split("?")[0])
+
+
+def _header_text(reason: str) -> bytes:
+    """One line of plain ASCII, whatever an error's text may quote."""
+    plain = "".join(each if " " <= each <= "~" else "?" for each in reason)
+    return plain[:_LONGEST_REASON].encode()
 
 
 def _judged(outcome: Outcome, status: int, reply: Reply) -> Outcome:
