@@ -55,7 +55,7 @@ class Door:
             await client.refuse(admitted.status, admitted.message, ())
             return
         scope["path"], scope["raw_path"] = admitted, admitted.encode()
-        # The proxy is not a route of the application: routing would cost more than everything else that we do here.
+        # The proxy is not a route of the application: its calls need none of what routing does.
         inside = admitted == _OWN or admitted.startswith(f"{_OWN}/")
         await (self._own if inside else self._proxy)(scope, receive, send)
 
