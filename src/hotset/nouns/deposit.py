@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.message import Reply, Request
 from hotset.nouns.page import Gist, Kind, PageId, SessionId
 from hotset.nouns.turn import Event, Outcome, Reference, TurnId, TurnRef
+from hotset.nouns.window import Hidden, Sent, Shown, Stub
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,35 @@ class Gisted:
     gists: tuple[Gist, ...]
 
 
-Deposit = Asked | Answered | Noted | Gisted | Event | Reference
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """How a request was sent. Handed over behind its `Asked`: the turn is known by then."""
+
+    turn: TurnId
+    sent: Sent
+    shown: tuple[Shown, ...] = ()
+    """Rows of the page table that were decided for this request."""
+    stubs: tuple[Stub, ...] = ()
+    """Each becomes a `Reference`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hid:
+    """What the model saw of a turn and the client did not."""
+
+    turn: TurnId
+    hidden: Hidden
+
+
+@dataclass(frozen=True, slots=True)
+class Billed:
+    """What a turn cost."""
+
+    turn: TurnId
+    bill: Bill
+
+
+Deposit = Asked | Answered | Noted | Gisted | Event | Reference | Planned | Hid | Billed | Summary
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,26 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as we offer it, in no dialect yet."""
+
+    name: str
+    description: str
+    parameters: bytes
+    """The JSON schema of its arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one of our own tools said to a call."""
+
+    call: str
+    """The id that the provider gave to the call."""
+    text: str
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """A parsed request. `dialect.render(request)` gives its bytes back, spliced where messages were replaced."""
 

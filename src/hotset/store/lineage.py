@@ -7,23 +7,15 @@ before it, so a known past is found by looking up one hash, and only the new tai
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hotset.nouns.deposit import Asked
-from hotset.nouns.message import Message, Request
-from hotset.nouns.page import ROOT, Chain, Digest, Role, SessionId
+from hotset.nouns.link import Link, link
+from hotset.nouns.message import Request
+from hotset.nouns.page import ROOT, Chain, Role, SessionId
 from hotset.nouns.turn import Outcome, Session
 from hotset.store.port import Lookup
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A message with its place in the lineage."""
-
-    message: Message
-    parent: Chain
-    chain: Chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +29,6 @@ class Recognised:
     @property
     def head(self) -> Chain:
         return next((link.chain for link in reversed(self.links) if not link.message.aside), self.base)
-
-
-def chain(parent: Chain, message: Message) -> Chain:
-    """A message's identity. An aside never has the identity of a message that is built upon."""
-    return derive(parent, message.essence, aside=message.aside)
-
-
-def derive(parent: Chain, essence: Digest, *, aside: bool) -> Chain:
-    """The same, from what a node's row tells: this is how a store proves its lineage."""
-    mark = "aside" if aside else "message"
-    return Chain(hashlib.sha256(f"{parent}\0{mark}\0{essence}".encode()).hexdigest())
-
-
-def link(base: Chain, messages: Sequence[Message]) -> Iterator[Link]:
-    parent = base
-    for message in messages:
-        here = chain(parent, message)
-        yield Link(message, parent, here)
-        if not message.aside:
-            parent = here
 
 
 def recognise(asked: Asked, look: Lookup) -> Recognised:

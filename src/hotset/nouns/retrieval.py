@@ -1,0 +1,131 @@
+"""What a model asks for when something left its window, and what it gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hotset.nouns.page import Chain, Digest, Kind, PageId, SessionId
+from hotset.nouns.window import Spot
+
+Span = tuple[int, int]
+"""First and last, both included, from 1."""
+
+END = 1 << 53
+"""The last of a span without an end ("120-")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """All of it, as far as it fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """By line number: the text's own numbers where it carries some."""
+
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a table or elements of an array, from 1; a header is no row and always comes along."""
+
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPath:
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A function, class, section or setting by its name, with its whole body."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Regex:
+    """In RE2's syntax."""
+
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The blocks that share the most telling words with it."""
+
+    words: str
+
+
+Slice = Whole | Lines | Rows | JsonPath | Symbol | Regex | Question
+
+MAX_TOKENS = 2000
+"""What an answer may take where the model does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieve:
+    """Bring content back: by its id, or by what it was."""
+
+    id: str = ""
+    """Of a reference, of content, of a page or of a tool call."""
+    iteration: int | None = None
+    """What the model said the n-th time, from 1, with what came back; -1 is the latest."""
+    tool: str = ""
+    topic: str = ""
+    how: Slice = field(default_factory=Whole)
+    max_tokens: int = MAX_TOKENS
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Where was it?"""
+
+    query: str
+    kind: Kind | None = None
+    session: str = ""
+    """Empty: this one. `all`: every session of the project. Otherwise a session's id."""
+    max_tokens: int = MAX_TOKENS
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Whole messages, turn by turn."""
+
+    first: int
+    last: int
+    max_tokens: int = MAX_TOKENS
+
+
+Retrieval = Retrieve | Search | Range
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the question is asked: nothing that is not said before it, on its own line, is "here"."""
+
+    session: SessionId | None
+    """None for a conversation that is not kept yet."""
+    turn: int = 0
+    chains: tuple[Chain, ...] = ()
+    """The line's messages in their order, asides too; empty stands for the session's latest line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """The text for the model, and what the audit wants to know of it."""
+
+    text: str
+    tokens: int
+    found: bool = True
+    """False: the text tells what to ask instead."""
+    truncated: bool = False
+    """Less came back than was asked for; the text says what is missing and how to get it."""
+    pages: tuple[PageId, ...] = ()
+    """The pages that were asked for and looked into, in order, also where the slice that was asked for is not in them."""
+    spots: tuple[Spot, ...] = ()
+    """Where these stand."""
+    contents: tuple[Digest, ...] = ()
+    """Their content's addresses: a page that was shortened elsewhere with the same content is meant too."""

@@ -1,0 +1,168 @@
+"""What stands in the window: pages, the form in which each is shown, and the plan for one request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hotset.nouns.page import Chain, Kind, Role
+
+
+class Form(StrEnum):
+    """How a page is shown."""
+
+    FULL = "full"
+    EXCERPT = "excerpt"
+    """What a reader needs of it, by content type."""
+    ECHO = "echo"
+    """A line that says where the same content stands already."""
+    CHANGE = "change"
+    """What differs from a version that stands already."""
+    STUB = "stub"
+    """The line that stays of what left."""
+    GONE = "gone"
+    """Its whole message left; the stub of the run it belongs to stands where the run began."""
+
+
+class Cause(StrEnum):
+    """Why a page got its form."""
+
+    BIRTH = "birth"
+    """It was decided when the page was first shown."""
+    OVERFLOW = "overflow"
+    """The window would have been exceeded."""
+    COLD = "cold"
+    """The provider had dropped its cache anyway."""
+    REWOUND = "rewound"
+    """The client had changed the past anyway."""
+    PAYS = "pays"
+    """The price model says that rewriting the prefix costs less than reading it on."""
+    GROWN = "grown"
+    """The share of the window at which a checkpoint is due was passed."""
+
+
+WHOLE = -1
+"""The position that stands for a message as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A page's place: its message, and its position among the message's parts. The same in every session and on any machine."""
+
+    chain: Chain
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A row of the page table: the exact form in which a page is sent. The latest row of a spot holds."""
+
+    spot: Spot
+    form: Form
+    text: bytes
+    """What stands in place of the page, byte for byte; empty where the page is shown full, or gone without a word."""
+    tokens: int
+    """Of what is shown."""
+    whole: int
+    """Tokens of the page itself."""
+    cause: Cause
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What the model saw around and in place of one message that the client saw."""
+
+    chain: Chain
+    """The client's message."""
+    before: tuple[bytes, ...] = ()
+    """Messages that stand before it, raw."""
+    instead: bytes = b""
+    """What stands in its place, raw; empty where it is the client's own bytes."""
+    after: tuple[bytes, ...] = ()
+    """What answers our calls beside the client's: messages behind it, or blocks that join the message behind it."""
+    asides: int = 0
+    """How many of the asides right before the client's message belong behind `before`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request that went out with this message as its last."""
+
+    head: Chain
+    time: float
+    tokens: int = 0
+    """Of its prompt, as estimated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The page table of one line of a conversation."""
+
+    shown: Mapping[Spot, Shown] = field(default_factory=dict)
+    hidden: Mapping[Chain, Hidden] = field(default_factory=dict)
+    sent: Sent | None = None
+    """The latest request on this line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A page at its place, weighed."""
+
+    kind: Kind
+    content: bytes
+    tokens: int
+    tool: str = ""
+    call: str = ""
+    media: str = "text/plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A message at its place, weighed."""
+
+    chain: Chain
+    role: Role
+    pieces: tuple[Piece, ...]
+    extra: int = 0
+    """Tokens of what is around the pieces, and of hidden messages that come with it."""
+    aside: bool = False
+    turn: int = 0
+    """The number of the turn with which it came, as far as it is known."""
+    time: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """What left the window together and is brought back by one call (see MISSION row V4)."""
+
+    id: str
+    kind: str
+    spots: tuple[Spot, ...]
+    turns: tuple[int, int]
+    tokens: int
+    time: float
+    topics: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How one request is to be sent."""
+
+    shown: Mapping[Spot, Shown]
+    """Every page of the request that is not shown full, and every page whose form was decided now."""
+    fresh: tuple[Shown, ...] = ()
+    """The rows that are new: decided by this plan."""
+    stubs: tuple[Stub, ...] = ()
+    """What left the window with this plan."""
+    tokens: int = 0
+    """Of the prompt as planned, without the fixed part (system text and tools)."""
+    whole: int = 0
+    """Of the prompt if everything were sent."""
+    kept: int = 0
+    """Tokens at the front that are byte for byte as in the latest request of this line."""
+    broke: Cause | None = None
+    """Why the prefix is not an extension of the latest request's; None where it is."""
