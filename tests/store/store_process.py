@@ -10,13 +10,15 @@ import random
 import signal
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
-from hotset.nouns.deposit import Noted
-from hotset.nouns.page import Kind, PageId, SessionId
+from hotset.nouns.deposit import Noted, Planned
+from hotset.nouns.page import Kind, PageId, SessionId, digest
+from hotset.nouns.window import Sent
 from hotset.store.connecting import Tuning
 from hotset.store.sqlite import SqliteStore
-from hotset.testing.store_talk import Talk, kept
+from hotset.testing.store_talk import Talk, id_of, kept, shows
 
 _TUNING = Tuning(ballast_bytes=0, checkpoint_pages=50)
 
@@ -32,11 +34,12 @@ def killed_writers(folder, seed, kills):
     rng = random.Random(seed)
     folder = Path(folder)
     with SqliteStore.open(folder, _TUNING) as store:
-        session = Talk(store).turn("hello", "hi").session
+        turn = Talk(store).turn("hello", "hi")
+        session, id = turn.session, id_of(store, turn)
     acknowledged = {}
     reopened = []
     for round_number in range(kills):
-        acks = _kill_one(folder, session, f"{seed}-{round_number}", rng)
+        acks = _kill_one(folder, (session, id), f"{seed}-{round_number}", rng)
         began = time.perf_counter()
         store = SqliteStore.open(folder, _TUNING)
         store.census()
@@ -83,12 +86,12 @@ def shared_writers(folder, writers, notes):
     return {"errors": errors, "lost": lost, "damage": damage, "pages": pages, "p99_ms": waits[int(len(waits) * 0.99)]}
 
 
-def _kill_one(folder, session, writer, rng):
+def _kill_one(folder, place, writer, rng):
     out, into = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(out)
-        _child(lambda: _write_for_ever(folder, session, writer, into))
+        _child(lambda: _write_for_ever(folder, *place, writer, into))
     os.close(into)
     with os.fdopen(out) as acks:
         lines = []
@@ -102,16 +105,27 @@ def _kill_one(folder, session, writer, rng):
     return [(int(number), PageId(page)) for number, page in (line.split() for line in lines if line.endswith("\n"))]
 
 
-def _write_for_ever(folder, session, writer, into):
+def _write_for_ever(folder, session, id, writer, into):
+    """Notes in batches; behind each batch its forms, so that a kill may fall between and inside of both."""
     store = SqliteStore.open(folder, _TUNING)
     number = 0
     while True:
         batch = [
             store.keep(Noted(SessionId(session), writer, Kind.FINDING, content_of(writer, number + i), 1.0)) for i in range(3)
         ]
+        forms = [_form_of(writer, number + i) for i in range(3)]
+        planned = store.keep(Planned(id, Sent(forms[-1].spot.chain, 1.0), tuple(forms)))
         for future in batch:
             os.write(into, f"{number} {future.result().pages[0]}\n".encode())
             number += 1
+        planned.result()
+        for i, row in enumerate(forms, number - 3):
+            os.write(into, f"{i} {row.spot.chain}\n".encode())
+
+
+def _form_of(writer, number):
+    content = content_of(writer, number)
+    return replace(shows(digest(content)), text=content)
 
 
 def _write_notes(folder, writer, notes, into):
@@ -138,6 +152,10 @@ def _child(act):
 
 
 def _expect(store, page, content):
+    if not page.startswith("p"):
+        if [row.text for row in store.table([page]).shown.values()] != [content]:
+            raise AssertionError(f"the form of {page} is lost or changed")
+        return
     found = store.content(store.page(PageId(page)).digest)
     if found != content:
         raise AssertionError(f"page {page} came back changed")

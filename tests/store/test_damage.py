@@ -3,19 +3,24 @@
 import json
 import random
 import shutil
+from dataclasses import replace
 
 import apsw
 import pytest
 
 from hotset.errors import HotsetError, NotFound, PageDamaged, StoreBusy, StoreFailed, StoreTooNew
-from hotset.nouns.deposit import Noted
-from hotset.nouns.message import Message, Part
+from hotset.nouns.bill import Bill, Summary
+from hotset.nouns.deposit import Billed, Hid, Noted, Planned
+from hotset.nouns.message import Message, Part, Usage
 from hotset.nouns.page import Kind, Role, digest
+from hotset.nouns.turn import Node
+from hotset.nouns.window import Form, Hidden, Sent, Spot
 from hotset.store.connecting import Tuning, refuse_old_sqlite
 from hotset.store.port import Blob, Where
 from hotset.store.repair import repair
 from hotset.store.sqlite import SqliteStore
-from hotset.testing.store_talk import Talk, kept
+from hotset.testing.ram_store import RamStore
+from hotset.testing.store_talk import Talk, id_of, kept, shows
 
 _TUNING = Tuning(ballast_bytes=0)
 _PAGE = 4096
@@ -27,11 +32,22 @@ def _fill(folder, seed=1, turns=12):
     with SqliteStore.open(folder, _TUNING) as store:
         talk = Talk(store, time=seed * 1e6)
         for number in range(turns):
-            talk.turn(f"question {number} of {seed}", f"answer {number} " * rng.choice((1, 40)) + rng.randbytes(30).hex())
+            turn = talk.turn(f"question {number} of {seed}", f"answer {number} " * rng.choice((1, 40)) + rng.randbytes(30).hex())
+            _decide(store, talk, turn, f"of {seed}")
         session = next(store.sessions()).id
         for size in (0, 900, 5000, 30_000):
             kept(store, Noted(session, "a", Kind.FINDING, rng.randbytes(size), 1.0))
         return list(store.dump())
+
+
+def _decide(store, talk, turn, mark):
+    """How a turn was sent, what was hidden of it, and what it cost."""
+    id, (asked, answered) = id_of(store, turn), talk.line[-2:]
+    forms = (shows(asked, form=Form.FULL), shows(answered, f"form of turn {turn.number} {mark} " * 20))
+    kept(store, Planned(id, Sent(asked, talk.time, 9), forms))
+    kept(store, Hid(id, Hidden(answered, (b"hidden %d " % turn.number * 30, b"{}"), b"instead %d" % turn.number)))
+    kept(store, Billed(id, Bill("model", "upstream", Usage(1, 2, 3, 4))))
+    kept(store, Summary(turn.session, (1, turn.number), 0, 1, f"so far {turn.number}", "rules", 1.0))
 
 
 def _crashed(folder, target, **filling):
@@ -40,7 +56,7 @@ def _crashed(folder, target, **filling):
     with SqliteStore.open(folder, _TUNING) as store:
         talk = Talk(store, **filling)
         for number in range(15):
-            talk.turn(f"question {number}", rng.randbytes(300).hex())
+            _decide(store, talk, talk.turn(f"question {number}", rng.randbytes(300).hex()), "crashed")
         rows = list(store.dump())
         target.mkdir(mode=0o700)
         for name in ("store.db", "store.db-wal"):
@@ -74,6 +90,8 @@ def test_of_400_flipped_bits_none_gives_other_bytes_and_each_that_is_felt_is_rep
     rows, content = whole
     rng = random.Random(seed)
     blobs = [row for row in rows if isinstance(row, Blob)]
+    line = [row.chain for row in rows if isinstance(row, Node)]
+    forms = _table_of(rows, line)
     felt = 0
     for number in range(100):
         flipped = bytearray(content)
@@ -95,6 +113,13 @@ def test_of_400_flipped_bits_none_gives_other_bytes_and_each_that_is_felt_is_rep
                 found = [row for row in store.dump() if not isinstance(row, Blob)]
                 assert all(row in rows for row in found)
                 missed += len(found) < len(rows) - len(blobs)
+            except HotsetError:
+                missed += 1
+            try:
+                table = store.table(line)
+                assert table.shown.items() <= forms.shown.items()
+                assert table.hidden.items() <= forms.hidden.items()
+                missed += table != forms
             except HotsetError:
                 missed += 1
             if missed:
@@ -235,6 +260,71 @@ def test_lost_content_and_pages_are_made_again_from_the_raw_bytes_of_their_messa
     assert {row for row in again if isinstance(row, Blob)} == {row for row in rows if isinstance(row, Blob)}
 
 
+def test_a_damaged_form_is_told_and_falls_away_and_its_page_is_shown_as_before(tmp_path):
+    rows = _fill(tmp_path / "s", turns=4)
+    line = [row.chain for row in rows if isinstance(row, Node)]
+    whole = _table_of(rows, line)
+    broken, textless = Spot(line[3], 0), Spot(line[5], 0)
+    with SqliteStore.open(tmp_path / "s", _TUNING) as store:
+        again = shows(line[1], "the latest form of the second message")
+        id = next(store.turns(next(store.sessions()).id)).id
+        for row in (again, whole.shown[Spot(line[7], 0)]):
+            kept(store, Planned(id, Sent(line[0], 1.0), (row,)))
+    with _raw(tmp_path / "s") as database:
+        database.execute("UPDATE shown SET tokens = 7777 WHERE chain = ?", (bytes.fromhex(broken.chain),))
+        database.execute("UPDATE shown SET form = 'full' WHERE step = (SELECT max(step) - 1 FROM shown)")
+        text = bytes.fromhex(digest(whole.shown[textless].text))
+        database.execute("DELETE FROM blob WHERE digest = ?", (text,))
+    with SqliteStore.open(tmp_path / "s", _TUNING) as store:
+        for chain in (broken.chain, textless.chain, line[1]):
+            with pytest.raises(PageDamaged):
+                store.table([chain])
+        damages = [damage for damage in store.verify() if damage.what == "shown"]
+        assert [damage.id.split()[0] for damage in damages] == [broken.chain, textless.chain, line[1]]
+        assert all("is shown as it was before, or full" in damage.why for damage in damages)
+    report = repair(tmp_path / "s")
+    assert (report.lost["shown"], report.lost["content"], report.missing) == (3, 1, ())
+    with SqliteStore.open(tmp_path / "s", _TUNING) as store:
+        table = store.table(line)
+        assert table.shown == {spot: row for spot, row in whole.shown.items() if spot not in (broken, textless)}
+        assert table.hidden == whole.hidden
+        assert not list(store.verify())
+
+
+def test_a_hidden_turn_that_lost_its_bytes_falls_away_whole(tmp_path):
+    rows = _fill(tmp_path / "s", turns=3)
+    line = [row.chain for row in rows if isinstance(row, Node)]
+    whole = _table_of(rows, line)
+    with _raw(tmp_path / "s") as database:
+        lost = bytes.fromhex(digest(whole.hidden[line[3]].before[0]))
+        database.execute("DELETE FROM blob WHERE digest = ?", (lost,))
+    with SqliteStore.open(tmp_path / "s", _TUNING) as store:
+        with pytest.raises(PageDamaged, match=lost.hex()):
+            store.table(line)
+        (damage,) = store.verify()
+        assert (damage.what, damage.id.split()[0]) == ("hidden", line[3])
+        assert "only what the client saw" in damage.why
+    assert repair(tmp_path / "s").lost["hidden"] == 1
+    with SqliteStore.open(tmp_path / "s", _TUNING) as store:
+        assert store.table(line) == replace(whole, hidden={line[1]: whole.hidden[line[1]], line[5]: whole.hidden[line[5]]})
+
+
+def test_damaged_bills_sendings_and_summaries_are_named_and_fall_away(tmp_path):
+    rows = _fill(tmp_path / "s", turns=3)
+    with _raw(tmp_path / "s") as database:
+        database.execute("UPDATE bill SET calls = 9 WHERE seq = 2")
+        database.execute("UPDATE sent SET tokens = 8 WHERE seq = 2")
+        database.execute("UPDATE summary SET text = 'another' WHERE seq = 1")
+    with SqliteStore.open(tmp_path / "s", _TUNING) as store:
+        assert [damage.what for damage in store.verify()] == ["sent", "bill", "summary"]
+        for read in (lambda: list(store.bills()), lambda: store.summaries(next(store.sessions()).id)):
+            with pytest.raises(PageDamaged):
+                read()
+    report = repair(tmp_path / "s")
+    assert [report.lost[name] for name in ("sent", "bill", "summary")] == [1, 1, 1]
+    assert len(_saved(tmp_path / "s", rows)) == len(rows) - 3
+
+
 def test_content_that_nobody_has_is_told(tmp_path):
     _fill(tmp_path / "s")
     with _raw(tmp_path / "s") as database:
@@ -322,6 +412,13 @@ def _read_again(_dialect, raw):
     fields = json.loads(raw)
     parts = tuple(Part(Kind(kind), text.encode("latin-1"), tool=tool, call=call) for kind, text, tool, call in fields["parts"])
     yield Message(Role(fields["role"]), raw, parts, digest(raw))
+
+
+def _table_of(rows, line):
+    """The page table that these rows make."""
+    store = RamStore()
+    store.load(rows)
+    return store.table(line)
 
 
 def _raw(folder):

@@ -9,22 +9,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hotset.errors import BadInput
-from hotset.nouns.deposit import Asked, Noted
+from hotset.nouns.bill import Bill, Summary
+from hotset.nouns.deposit import Asked, Billed, Hid, Noted, Planned
 from hotset.nouns.message import Tool
 from hotset.nouns.page import Kind, Role
 from hotset.nouns.turn import Event, Outcome
+from hotset.nouns.window import WHOLE, Hidden, Sent, Spot, Stub
 from hotset.store.connecting import Tuning
 from hotset.store.exchange import read_lines, write_lines
 from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
-from hotset.testing.store_talk import Talk, kept, request, said
+from hotset.testing.store_talk import Talk, id_of, kept, request, said, shows
 
 _TUNING = Tuning(ballast_bytes=0)
 _WORDS = st.sampled_from(["hi", "yes", "no", "go on", "zażółć", "x" * 700])
 _STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["turn", "ask", "retry", "edit", "rewind", "fork", "aside", "break", "note", "event"]),
+        st.sampled_from(["turn", "ask", "retry", "edit", "rewind", "fork", "aside", "break", "note", "event", "plan", "hide"]),
         st.integers(0, 2),
         _WORDS,
         _WORDS,
@@ -40,7 +42,7 @@ def store(tmp_path):
         yield store
 
 
-def _live(store, steps):  # noqa: C901 - one case a kind of step
+def _live(store, steps):  # noqa: C901, PLR0912 - one case a kind of step
     """The same life for any store: three clients that append, edit, rewind, fork and retry."""
     clients = [
         Talk(store),
@@ -74,6 +76,17 @@ def _live(store, steps):  # noqa: C901 - one case a kind of step
             case "note":
                 session = talk.asks(question).turn.session
                 kept(store, Noted(session, "n", Kind.FINDING, answer.encode(), talk.time))
+            case "plan":
+                asked, line = talk.asks(question).turn, talk.line
+                rows = (shows(line[number % len(line)], answer, number % 3 - 1), shows(line[-1]))
+                stub = Stub(f"r{number}", "conversation", (Spot(line[0], WHOLE),), (1, number), number, talk.time)
+                kept(store, Planned(id_of(store, asked), Sent(line[-1], talk.time, number), rows, (stub,)))
+            case "hide":
+                asked, line = talk.asks(question).turn, talk.line
+                raws = (answer.encode(),) * (number % 3)
+                kept(store, Hid(id_of(store, asked), Hidden(line[number % len(line)], raws, question.encode(), raws, number)))
+                kept(store, Billed(id_of(store, asked), Bill(answer, question, calls=number)))
+                kept(store, Summary(asked.session, (1, number), 0, number, answer, "rules", talk.time))
             case "event":
                 kept(store, Event(question, talk.time, None, number))
     return list(store.dump())
@@ -90,6 +103,8 @@ def test_whatever_conversations_do_both_stores_hold_the_same(tmp_path_factory, s
         again = RamStore()
         again.load(rows)
         assert list(again.dump()) == rows
+        for session in store.sessions():
+            assert list(store.dump(session.id)) == list(again.dump(session.id))
 
 
 def test_deposits_that_wait_together_share_a_commit_and_keep_their_order(store):

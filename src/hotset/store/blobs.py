@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from hotset.errors import PageDamaged
-from hotset.nouns.deposit import Answered, Asked, Deposit, Noted
+from hotset.nouns.deposit import Answered, Asked, Deposit, Hid, Noted, Planned
 from hotset.nouns.message import Message
 from hotset.nouns.page import Digest, Role
 
@@ -67,6 +67,10 @@ def likely_new(deposit: Deposit) -> Iterator[bytes]:
             yield from _of(deposit.reply.messages)
         case Noted():
             yield deposit.content
+        case Planned():
+            yield from (shown.text for shown in deposit.shown)
+        case Hid():
+            yield from (*deposit.hidden.before, deposit.hidden.instead, *deposit.hidden.after)
 
 
 def _since_last_reply(messages: tuple[Message, ...]) -> tuple[Message, ...]:

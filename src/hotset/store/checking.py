@@ -10,15 +10,21 @@ from typing import Any
 import apsw
 
 from hotset.errors import PageDamaged
+from hotset.nouns.link import derive
 from hotset.nouns.page import ROOT, Digest
 from hotset.nouns.turn import Node
 from hotset.store.blobs import unpress
-from hotset.store.lineage import derive
 from hotset.store.needs import needs
 from hotset.store.port import Damage, Row
 from hotset.store.rows import TABLES, pack_hex, unpack_hex
 
 Reading = Callable[[], AbstractContextManager[apsw.Connection]]
+
+_WITHOUT = {
+    "shown": "; a repair lets it go, and its page is shown as it was before, or full",
+    "hidden": "; a repair lets it go, and only what the client saw of that turn is sent",
+}
+"""What becomes of a conversation without the row that is damaged."""
 
 _CHUNK = 64  # rows at once; after a damaged page each row of its chunk is tried by itself
 
@@ -42,10 +48,10 @@ def verify(reading: Reading, database: Path) -> Iterator[Damage]:
             try:
                 noun = table.unpack(row)
             except PageDamaged as error:
-                yield Damage(table.name, table.describe(row), str(error))
+                yield Damage(table.name, table.describe(row), str(error) + _WITHOUT.get(table.name, ""))
                 continue
             for why in _wrongs(reading, noun):
-                yield Damage(table.name, table.describe(row), why)
+                yield Damage(table.name, table.describe(row), why + _WITHOUT.get(table.name, ""))
 
 
 def _file(reading: Reading, database: Path) -> Iterator[Damage]:

@@ -95,7 +95,7 @@ def translated(error: apsw.Error, database: Path) -> StoreFailed:
             return DiskFull(f"the disk that holds {database} is full; make room, nothing that was kept is lost")
         case apsw.NotADBError():
             return PageDamaged(f"{database} is not readable as a store; `hotset repair` saves what is intact")
-        case apsw.CorruptError():
+        case apsw.CorruptError() | apsw.SQLError():  # our statements fit our tables, unless the file says that they are others
             return PageDamaged(f"{database} is damaged ({error}); `hotset repair` saves what is intact")
         case apsw.CantOpenError():
             return StoreFailed(f"cannot open {database}: {error}")

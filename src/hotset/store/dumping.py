@@ -21,7 +21,17 @@ _OF_SESSION = {
     "event": "session = :session",
     "reference": "session = :session",
     "gist": "seq IN (SELECT seq FROM page WHERE session = :session)",
+    "shown": "chain IN (SELECT chain FROM node WHERE session = :session)",
+    "hidden": "chain IN (SELECT chain FROM node WHERE session = :session)",
+    "sent": "(session = :session OR head IN (SELECT chain FROM node WHERE session = :session))",
+    "bill": "session = :session",
+    "summary": "session = :session",
 }
+"""Forms belong to messages: those of a session's messages go with it, whichever session decided them."""
+
+_ORDER = {"shown": "step, seq", "hidden": "step, seq", "sent": "step, seq"}
+"""What two stores hold of one page table is in the same order, whichever of them it was loaded into first."""
+
 _CONTENT_OF_SESSION = """
     digest IN (
         SELECT raw FROM node WHERE session = :session
@@ -30,7 +40,13 @@ _CONTENT_OF_SESSION = """
         UNION ALL SELECT system FROM turn WHERE session = :session
         UNION ALL SELECT tools FROM turn WHERE session = :session
         UNION ALL SELECT params FROM turn WHERE session = :session
-        UNION ALL SELECT reply FROM turn WHERE session = :session)
+        UNION ALL SELECT reply FROM turn WHERE session = :session
+        UNION ALL SELECT text FROM shown WHERE chain IN (SELECT chain FROM node WHERE session = :session)
+        UNION ALL SELECT instead FROM hidden WHERE chain IN (SELECT chain FROM node WHERE session = :session)
+        UNION ALL SELECT unhex(value) FROM hidden, json_each(before)
+            WHERE chain IN (SELECT chain FROM node WHERE session = :session)
+        UNION ALL SELECT unhex(value) FROM hidden, json_each(after)
+            WHERE chain IN (SELECT chain FROM node WHERE session = :session))
 """
 
 
@@ -48,7 +64,7 @@ def dump(reading: Callable[[], AbstractContextManager[apsw.Connection]], session
         for table in TABLES:
             which = _OF_SESSION[table.name] if session is not None else "1"
             for row in connection.execute(
-                f'SELECT {table.names} FROM "{table.name}" WHERE {which} ORDER BY seq',  # noqa: S608
+                f'SELECT {table.names} FROM "{table.name}" WHERE {which} ORDER BY {_ORDER.get(table.name, "seq")}',  # noqa: S608
                 of_session if session is not None else None,
             ):
                 yield table.unpack(row)

@@ -10,11 +10,14 @@ from typing import Any
 import msgspec
 
 from hotset.errors import BadInput
+from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.page import Digest, Gist, Page, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
 from hotset.store.port import Blob, Row
+from hotset.store.showing import Hiding, Sending, Showing
 
-FORMAT = 1
+FORMAT = 2
+_READABLE = (1, 2)  # 2 has the page table, bills and summaries; every row of 1 is as it was
 
 _NAMES: dict[type, str] = {
     Blob: "content",
@@ -26,6 +29,11 @@ _NAMES: dict[type, str] = {
     Event: "event",
     Reference: "reference",
     Gist: "gist",
+    Showing: "shown",
+    Hiding: "hidden",
+    Sending: "sent",
+    Bill: "bill",
+    Summary: "summary",
 }
 _TYPES: dict[str, Any] = {name: noun for noun, name in _NAMES.items()}
 
@@ -79,8 +87,8 @@ def _check_header(first: tuple[int, bytes] | None) -> None:
     header = _object(*first)
     if header.get("hotset") != "store":
         raise BadInput(f"line {first[0]}: this is not an export of a hotset store")
-    if header.get("format") != FORMAT:
-        raise BadInput(f"line {first[0]}: format {header.get('format')!r} is not known here (only {FORMAT}); update hotset")
+    if header.get("format") not in _READABLE:
+        raise BadInput(f"line {first[0]}: format {header.get('format')!r} is not known here (up to {FORMAT}); update hotset")
 
 
 def _object(number: int, line: bytes) -> dict[str, Any]:

@@ -4,22 +4,42 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 import apsw
 
 from hotset.errors import BadInput
+from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.page import Digest, Gist, Page
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
 from hotset.store.blobs import Pressed, press
 from hotset.store.lookup import SqlLookup
 from hotset.store.needs import supersedes
 from hotset.store.port import Blob, Row, Writing
-from hotset.store.rows import EVENT, GIST, NODE, PAGE, REFERENCE, SESSION, TOOL, TURN, Table, pack_hex
+from hotset.store.rows import (
+    BILL,
+    EVENT,
+    GIST,
+    HIDDEN,
+    NODE,
+    PAGE,
+    REFERENCE,
+    SENT,
+    SESSION,
+    SHOWN,
+    SUMMARY,
+    TOOL,
+    TURN,
+    Table,
+    pack_hex,
+)
+from hotset.store.showing import Hiding, Sending, Showing
 
+_PLAIN: tuple[Table[Any], ...] = (SESSION, NODE, PAGE, TOOL, REFERENCE, SHOWN, HIDDEN, SENT, BILL, SUMMARY)
 _INSERT = {
     table.name: f'INSERT OR IGNORE INTO "{table.name}" ({table.names}) VALUES ({table.marks})'  # noqa: S608 - our own names
-    for table in (SESSION, NODE, PAGE, TOOL, REFERENCE)
+    for table in _PLAIN
 }
 _PUT_TURN = (
     f"INSERT INTO turn ({TURN.names}) VALUES ({TURN.marks}) "  # noqa: S608
@@ -27,16 +47,27 @@ _PUT_TURN = (
 )
 _INSERT_EVENT = f"INSERT OR IGNORE INTO event ({EVENT.names}, nth) VALUES ({EVENT.marks}, ?)"  # noqa: S608
 _INSERT_GIST = f"INSERT OR IGNORE INTO gist (seq, {GIST.names}) SELECT seq, {GIST.marks} FROM page WHERE id = ?"  # noqa: S608
-_Plain = Session | Node | Page | ToolSeen | Reference
-_TABLE_OF: dict[type, Table[Any]] = {table.noun: table for table in (SESSION, NODE, PAGE, TOOL, REFERENCE)}
+_Plain = Session | Node | Page | ToolSeen | Reference | Showing | Hiding | Sending | Bill | Summary
+_TABLE_OF: dict[type, Table[Any]] = {table.noun: table for table in _PLAIN}
 
 
 def write(connection: apsw.Connection, writing: Writing, pressed: Mapping[Digest, Pressed]) -> None:
     """The rows of one deposit. `pressed` holds content that was compressed beforehand."""
     for blob in writing.blobs:
         insert_blob(connection, blob, pressed.get(blob.digest))
-    rows: tuple[_Plain, ...] = (*writing.sessions, *writing.nodes, *writing.pages, *writing.tools, *writing.references)
-    for row in rows:
+    rows: tuple[tuple[_Plain, ...], ...] = (
+        writing.sessions,
+        writing.nodes,
+        writing.pages,
+        writing.tools,
+        writing.references,
+        writing.shown,
+        writing.hidden,
+        writing.sent,
+        writing.bills,
+        writing.summaries,
+    )
+    for row in chain.from_iterable(rows):
         _insert(connection, row)
     for turn in writing.turns:
         _put_turn(connection, turn)

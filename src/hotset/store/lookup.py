@@ -66,6 +66,16 @@ class SqlLookup:
     def page(self, id: PageId) -> Page | None:
         return one(self._connection, PAGE, "id = ?", id)
 
+    def pages_at(self, session: SessionId, chain: Chain) -> Sequence[PageId]:
+        rows = self._connection.execute(
+            "SELECT id FROM page WHERE chain = ? AND chain <> '' AND session = ? ORDER BY position", (pack_hex(chain), session)
+        )
+        return [PageId(id) for (id,) in rows]
+
+    def last_step(self) -> int:
+        steps = "SELECT max(step) AS step FROM shown UNION ALL SELECT max(step) FROM hidden UNION ALL SELECT max(step) FROM sent"
+        return int(self._value(f"SELECT max(step) FROM ({steps})") or 0)  # noqa: S608 - our own names
+
     def _some(self, sql: str, *given: Any) -> bool:
         return self._connection.execute(sql, given).fetchone() is not None
 

@@ -64,7 +64,43 @@ def _first(connection: apsw.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (_first,)
+def _second(connection: apsw.Connection) -> None:
+    """The page table, the ledger and summaries; and the way from content to its pages.
+
+    Indexes on `step` find the last one; those on places hold what tells two rows of one place apart, so that a table is
+    put together from the index alone.
+    """
+    connection.execute(
+        """
+        CREATE INDEX page_digest ON page (digest);
+
+        CREATE TABLE shown (
+            seq INTEGER PRIMARY KEY, session, turn, step, chain, position, form, text, tokens, whole, cause, time, seal);
+        CREATE UNIQUE INDEX shown_spot ON shown (chain, position, step, session);
+        CREATE INDEX shown_step ON shown (step);
+
+        CREATE TABLE hidden (seq INTEGER PRIMARY KEY, session, turn, step, chain, before, instead, after, asides, seal);
+        CREATE UNIQUE INDEX hidden_chain ON hidden (chain, step, session);
+        CREATE INDEX hidden_step ON hidden (step);
+
+        CREATE TABLE sent (seq INTEGER PRIMARY KEY, session, turn, step, head, time, tokens, seal);
+        CREATE UNIQUE INDEX sent_head ON sent (head, step, session);
+        CREATE INDEX sent_step ON sent (step);
+        CREATE INDEX sent_turn ON sent (session, turn, step);
+
+        CREATE TABLE bill (
+            seq INTEGER PRIMARY KEY, session, turn, time, model, upstream, sent, whole, usage, calls, faults, refaults, broke,
+            overhead_ms, seal);
+        CREATE UNIQUE INDEX bill_turn ON bill (session, turn);
+        CREATE INDEX bill_time ON bill (time);
+
+        CREATE TABLE summary (seq INTEGER PRIMARY KEY, session, branch, turns, version, text, "by", time, seal);
+        CREATE UNIQUE INDEX summary_stretch ON summary (session, branch, turns, version);
+        """
+    )
+
+
+MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (_first, _second)
 """Step n leads from version n to n + 1."""
 
 VERSION = len(MIGRATIONS)

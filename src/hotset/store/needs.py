@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hotset.errors import BadInput
+from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.page import Digest, Page, SessionId, digest
 from hotset.nouns.turn import Node, Outcome, ToolSeen, Turn
 from hotset.store.port import Blob, Row
+from hotset.store.showing import Hiding, Showing
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +19,11 @@ class Needs:
     sessions: tuple[SessionId, ...] = ()
 
 
-def needs(row: Row) -> Needs:
-    """Raises `BadInput` for content that does not have the hash it is said to have."""
+def needs(row: Row) -> Needs:  # noqa: C901, PLR0911 - one case a kind of row
+    """Raises `BadInput` for content that does not have the hash it is said to have.
+
+    Rows of the page table hold wherever their message occurs: they can do without the session that decided them.
+    """
     match row:
         case Blob():
             if digest(row.content) != row.digest:
@@ -32,6 +38,16 @@ def needs(row: Row) -> Needs:
             return Needs(tuple(each for each in all_content if each is not None), (row.session,))
         case ToolSeen():
             return Needs((row.digest,), (row.first_session,))
+        case Showing():
+            return Needs((row.text,) if row.text is not None else ())
+        case Hiding():
+            return Needs(row.content)
+        case Bill():
+            if row.session is None:
+                raise BadInput("a bill that belongs to no session; nothing was changed")
+            return Needs((), (row.session,))
+        case Summary():
+            return Needs((), (row.session,))
         case _:
             return Needs()
 
@@ -39,3 +55,13 @@ def needs(row: Row) -> Needs:
 def supersedes(newer: Turn, older: Turn) -> bool:
     """A turn that was still open gives way to its own end; nothing else changes in what is loaded twice."""
     return older.outcome is Outcome.OPEN and newer.outcome is not Outcome.OPEN and newer.head == older.head
+
+
+def latest_versions(summaries: Iterable[Summary]) -> Sequence[Summary]:
+    """Of each stretch the summary with the highest version, in the order in which they were kept."""
+    every = list(summaries)
+    latest: dict[tuple[int, tuple[int, int]], int] = {}
+    for summary in every:
+        stretch = summary.branch, summary.turns
+        latest[stretch] = max(summary.version, latest.get(stretch, summary.version))
+    return [summary for summary in every if summary.version == latest[summary.branch, summary.turns]]

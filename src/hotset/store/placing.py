@@ -7,17 +7,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hotset.errors import NotFound
-from hotset.nouns.deposit import Answered, Asked, Deposit, Gisted, Kept, Noted
+from hotset.nouns.bill import Summary
+from hotset.nouns.deposit import Answered, Asked, Billed, Deposit, Gisted, Hid, Kept, Noted, Planned
+from hotset.nouns.link import Link, link
 from hotset.nouns.message import Message, Part
 from hotset.nouns.page import ROOT, Chain, Digest, Kind, Page, PageId, Role, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
-from hotset.store.lineage import Link, fingerprint, link, recognise
+from hotset.nouns.window import WHOLE, Spot, Stub
+from hotset.store.lineage import fingerprint, recognise
 from hotset.store.port import Blob, Lookup, Writing
+from hotset.store.showing import hiding, sending, showing
 
 _TITLE_CHARS = 80
 
 
-def place(deposit: Deposit, look: Lookup) -> tuple[Writing, Kept]:
+def place(  # noqa: C901, PLR0911 - one case a kind of deposit
+    deposit: Deposit, look: Lookup
+) -> tuple[Writing, Kept]:
     """What to write for a deposit, and what to answer once it is written."""
     match deposit:
         case Asked():
@@ -32,6 +38,14 @@ def place(deposit: Deposit, look: Lookup) -> tuple[Writing, Kept]:
             return Writing(events=(deposit,)), Kept()
         case Reference():
             return Writing(references=(deposit,)), Kept()
+        case Planned():
+            return _planned(deposit, look)
+        case Hid():
+            return _hid(deposit, look)
+        case Billed():
+            return _billed(deposit, look)
+        case Summary():
+            return _summed_up(deposit, look)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +163,62 @@ def _gisted(gisted: Gisted, look: Lookup) -> tuple[Writing, Kept]:
         if look.page(gist.page) is None:
             raise NotFound(f"no page {gist.page}")
     return Writing(gists=gisted.gists), Kept()
+
+
+def _planned(planned: Planned, look: Lookup) -> tuple[Writing, Kept]:
+    """Rows of one plan share a step. A spot that it decided twice is as it was decided last."""
+    turn = _turn_of(planned.turn, look)
+    step = look.last_step() + 1
+    decided = {shown.spot: shown for shown in planned.shown}.values()
+    writing = Writing(
+        blobs=tuple(_blob(shown.text) for shown in decided if shown.text),
+        references=tuple(_reference(stub, turn.session, look) for stub in planned.stubs),
+        shown=tuple(showing(shown, turn, step) for shown in decided),
+        sent=(sending(planned.sent, turn, step),),
+    )
+    return writing, Kept(turn.ref)
+
+
+def _reference(stub: Stub, session: SessionId, look: Lookup) -> Reference:
+    return Reference(
+        id=stub.id,
+        session=session,
+        kind=stub.kind,
+        pages=tuple(id for spot in stub.spots for id in _pages_at(spot, session, look)),
+        turns=stub.turns,
+        tokens=stub.tokens,
+        time=stub.time,
+        topics=stub.topics,
+        entities=stub.entities,
+        hints=stub.hints,
+    )
+
+
+def _pages_at(spot: Spot, session: SessionId, look: Lookup) -> Sequence[PageId]:
+    if spot.position == WHOLE:
+        return look.pages_at(session, spot.chain)
+    return (_page_id(session, spot.chain, spot.position),)
+
+
+def _hid(hid: Hid, look: Lookup) -> tuple[Writing, Kept]:
+    turn = _turn_of(hid.turn, look)
+    hidden = hid.hidden
+    row = hiding(hidden, turn, look.last_step() + 1)
+    raws = (*hidden.before, *((hidden.instead,) if hidden.instead else ()), *hidden.after)
+    return Writing(blobs=tuple(map(_blob, raws)), hidden=(row,)), Kept(turn.ref)
+
+
+def _billed(billed: Billed, look: Lookup) -> tuple[Writing, Kept]:
+    """A turn has one bill. It was due when its reply had come; where none was kept, when its request came."""
+    turn = _turn_of(billed.turn, look)
+    bill = replace(billed.bill, session=turn.session, turn=turn.number, time=turn.finished or turn.started)
+    return Writing(bills=(bill,)), Kept(turn.ref)
+
+
+def _summed_up(summary: Summary, look: Lookup) -> tuple[Writing, Kept]:
+    if look.session(summary.session) is None:
+        raise NotFound(f"no session {summary.session}")
+    return Writing(summaries=(summary,)), Kept()
 
 
 def _messages(links: Iterable[Link], place: _Place, look: Lookup) -> tuple[list[Node], list[Page], list[Blob]]:

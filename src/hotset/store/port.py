@@ -7,9 +7,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
 
+from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Deposit, Kept
 from hotset.nouns.page import Chain, Digest, Gist, Kind, Page, PageId, SessionId, including
-from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId
+from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
+from hotset.nouns.window import Table
+from hotset.store.showing import Hiding, Sending, Showing
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,8 @@ class Where:
     """Children of this page."""
     call: str | None = None
     chain: Chain | None = None
+    digest: Digest | None = None
+    """Every occurrence of this content."""
     limit: int | None = None
 
     def holds(self, page: Page) -> bool:
@@ -41,6 +46,7 @@ class Where:
             (self.parent, page.parent),
             (self.call, page.call),
             (self.chain, page.chain),
+            (self.digest, page.digest),
         )
         return (
             all(want is None or want == have for want, have in wanted)
@@ -69,7 +75,7 @@ class Damage:
     """Something in the store that is not as it was kept."""
 
     what: str
-    """`content`, `page`, `node`, `turn`, `session`, `event`, `reference`, `tool` or `file`."""
+    """`content`, `file`, or the kind of row: `page`, `node`, `turn`, `session`, `shown`, `bill` and so on."""
     id: str
     why: str
 
@@ -88,7 +94,7 @@ class Census:
     """Bytes of content as they lie on disk."""
 
 
-Row = Session | Turn | Node | Page | ToolSeen | Event | Reference | Gist | Blob
+Row = Session | Turn | Node | Page | ToolSeen | Event | Reference | Gist | Showing | Hiding | Sending | Bill | Summary | Blob
 """Everything a store holds is one of these; `dump` gives them out and `load` takes them in."""
 
 
@@ -96,7 +102,7 @@ CANDIDATES = 64
 """How many sessions that share a message are weighed: a first prompt that was said 10,000 times must not cost 10,000 look-ups."""
 
 MATCHES = 8
-"""How many page ids `match` gives: enough to tell a person that a prefix is not unique."""
+"""How many ids `match` and `contents` give: enough to tell a person that a prefix is not unique."""
 
 
 class Lookup(Protocol):
@@ -138,6 +144,14 @@ class Lookup(Protocol):
 
     def page(self, id: PageId) -> Page | None: ...
 
+    def pages_at(self, session: SessionId, chain: Chain) -> Sequence[PageId]:
+        """The pages of a message, in their order."""
+        ...
+
+    def last_step(self) -> int:
+        """The highest step of any row of the page table; 0 while there is none."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Writing:
@@ -152,6 +166,11 @@ class Writing:
     events: tuple[Event, ...] = ()
     references: tuple[Reference, ...] = ()
     gists: tuple[Gist, ...] = ()
+    shown: tuple[Showing, ...] = ()
+    hidden: tuple[Hiding, ...] = ()
+    sent: tuple[Sending, ...] = ()
+    bills: tuple[Bill, ...] = ()
+    summaries: tuple[Summary, ...] = ()
 
 
 class Store(Protocol):
@@ -177,6 +196,10 @@ class Store(Protocol):
 
     def match(self, prefix: str) -> Sequence[PageId]:
         """The first few page ids that begin with `prefix`."""
+        ...
+
+    def contents(self, prefix: str) -> Sequence[Digest]:
+        """The first few addresses of content that begin with `prefix`; `Where.digest` leads from one to its pages."""
         ...
 
     def pages(self, where: Where) -> Iterator[Page]: ...
@@ -205,6 +228,29 @@ class Store(Protocol):
 
     def ungisted(self, limit: int) -> Sequence[Page]:
         """Pages that have no gist yet, oldest first."""
+        ...
+
+    def table(self, chains: Sequence[Chain], as_of: TurnRef | None = None) -> Table:
+        """The page table of a line, given by the chains of its messages from the first to the last.
+
+        `shown` and `hidden` hold the latest row of each place, whichever session decided it; `sent` is the deepest message of
+        the line with which a request ended. With `as_of`, everything is as it stood when that turn was planned, with what was
+        decided for it: the forms in which its request was sent. A turn that was never planned was sent as it came: its table
+        is empty. Raises `NotFound` where there is no such turn.
+        """
+        ...
+
+    def bills(self, session: SessionId | None = None, since: float | None = None) -> Iterator[Bill]: ...
+
+    def summaries(self, session: SessionId) -> Sequence[Summary]:
+        """The latest version of each stretch."""
+        ...
+
+    def version(self) -> int:
+        """A number that is another one after any commit, by whichever thread or process; it can change without one.
+
+        Taken before a read, it says later whether what was read may have changed. Numbers of two stores tell nothing.
+        """
         ...
 
     def census(self) -> Census: ...

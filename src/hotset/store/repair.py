@@ -25,7 +25,7 @@ from hotset.store.migrations import APPLICATION_ID, VERSION, migrate
 from hotset.store.needs import needs, supersedes
 from hotset.store.placing import pages_of
 from hotset.store.port import Blob
-from hotset.store.rows import EVENT, GIST, NODE, PAGE, TABLES, TURN, Table, pack_hex
+from hotset.store.rows import EVENT, GIST, HIDDEN, NODE, PAGE, SHOWN, TABLES, TURN, Table, pack_hex
 from hotset.store.scavenge import Cell, File
 
 Reread = Callable[[DialectName, bytes], Iterable[Message]]
@@ -82,11 +82,13 @@ def _save(connection: apsw.Connection, file: File, reread: Reread | None) -> dic
     connection.execute("DELETE FROM gist WHERE seq NOT IN (SELECT seq FROM page)")
     gaps = _gaps(connection)
     made_blobs, made_pages = _rederive(connection, reread) if reread else (0, 0)
+    gaps["blob"] = max(0, gaps["blob"] - made_blobs)
+    gaps["page"] = max(0, gaps["page"] - made_pages)
+    for table in (SHOWN, HIDDEN):
+        gaps[table.name] += _let_go(connection, table)
     saved = {name: _one(connection, f'SELECT count(*) FROM "{name}"') for name in (*gaps, "gist")}  # noqa: S608
     if not any(saved.values()):
         raise StoreFailed("nothing in the file could be recognised as a part of a store; it was left as it is")
-    gaps["blob"] = max(0, gaps["blob"] - made_blobs)
-    gaps["page"] = max(0, gaps["page"] - made_pages)
     missing = tuple(sorted(_missing(connection)))
     connection.execute("COMMIT")
     return {"saved": _in_words(saved), "lost": _in_words(gaps), "rederived": made_blobs + made_pages, "missing": missing}
@@ -138,6 +140,14 @@ def _take_row(connection: apsw.Connection, table: Table[Any], cell: Cell, noun: 
         if there is not None and supersedes(noun, there):
             connection.execute("DELETE FROM turn WHERE session = ? AND number = ?", (noun.session, noun.number))
     connection.execute(f'INSERT OR IGNORE INTO "{table.name}" VALUES ({marks})', values)  # noqa: S608
+
+
+def _let_go(connection: apsw.Connection, table: Table[Any]) -> int:
+    """Without its bytes a form cannot be sent: the page is shown as it was before, or full. Gives how many rows went."""
+    rows = connection.execute(f'SELECT seq, {table.names} FROM "{table.name}"').fetchall()  # noqa: S608
+    lost = [seq for seq, *row in rows if not all(has_blob(connection, each) for each in needs(table.unpack(row)).content)]
+    connection.executemany(f'DELETE FROM "{table.name}" WHERE seq = ?', ((seq,) for seq in lost))  # noqa: S608
+    return len(lost)
 
 
 def _missing(connection: apsw.Connection) -> set[Digest]:

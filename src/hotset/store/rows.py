@@ -12,12 +12,15 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from hotset.errors import BadInput, PageDamaged
+from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.page import Gist, Kind, Page, Role
 from hotset.nouns.turn import Event, Node, Outcome, Reference, Session, ToolSeen, Turn
+from hotset.nouns.window import Cause, Form
+from hotset.store.showing import Hiding, Sending, Showing
 
 Value = int | float | str | bytes | None
-Noun = TypeVar("Noun", Session, Turn, Node, Page, ToolSeen, Event, Reference, Gist)
+Noun = TypeVar("Noun", Session, Turn, Node, Page, ToolSeen, Event, Reference, Gist, Showing, Hiding, Sending, Bill, Summary)
 
 _SEAL_BYTES = 8  # 2^-64 for a damaged row to pass; a wider one would only cost room
 _MAX_INT = 2**63 - 1  # what SQLite can hold
@@ -252,5 +255,93 @@ GIST: Table[Gist] = Table(
     identity=("page",),
 )
 
-TABLES: tuple[Table[Any], ...] = (SESSION, NODE, PAGE, TURN, TOOL, EVENT, REFERENCE, GIST)
+SHOWN: Table[Showing] = Table(
+    "shown",
+    Showing,
+    (
+        ("session", _TEXT),
+        ("turn", _INT),
+        ("step", _INT),
+        ("chain", _HEX),
+        ("position", _INT),
+        ("form", Codec(str, Form)),
+        ("text", _optional(_HEX)),
+        ("tokens", _INT),
+        ("whole", _INT),
+        ("cause", Codec(str, Cause)),
+        ("time", _TIME),
+    ),
+    identity=("chain", "position", "step", "session"),
+)
+HIDDEN: Table[Hiding] = Table(
+    "hidden",
+    Hiding,
+    (
+        ("session", _TEXT),
+        ("turn", _INT),
+        ("step", _INT),
+        ("chain", _HEX),
+        ("before", _WORDS),
+        ("instead", _optional(_HEX)),
+        ("after", _WORDS),
+        ("asides", _INT),
+    ),
+    identity=("chain", "step", "session"),
+)
+SENT: Table[Sending] = Table(
+    "sent",
+    Sending,
+    (("session", _TEXT), ("turn", _INT), ("step", _INT), ("head", _HEX), ("time", _TIME), ("tokens", _INT)),
+    identity=("head", "step", "session"),
+)
+BILL: Table[Bill] = Table(
+    "bill",
+    Bill,
+    (
+        ("session", _optional(_TEXT)),
+        ("turn", _INT),
+        ("time", _TIME),
+        ("model", _TEXT),
+        ("upstream", _TEXT),
+        ("sent", _typed(Usage)),
+        ("whole", _typed(Usage)),
+        ("usage", _typed(Usage)),
+        ("calls", _INT),
+        ("faults", _INT),
+        ("refaults", _INT),
+        ("broke", _TEXT),
+        ("overhead_ms", _TIME),
+    ),
+    identity=("session", "turn"),
+)
+SUMMARY: Table[Summary] = Table(
+    "summary",
+    Summary,
+    (
+        ("session", _TEXT),
+        ("branch", _INT),
+        ("turns", _typed(tuple[int, int])),
+        ("version", _INT),
+        ("text", _TEXT),
+        ("by", _TEXT),
+        ("time", _TIME),
+    ),
+    identity=("session", "branch", "turns", "version"),
+)
+
+TABLES: tuple[Table[Any], ...] = (
+    SESSION,
+    NODE,
+    PAGE,
+    TURN,
+    TOOL,
+    EVENT,
+    REFERENCE,
+    GIST,
+    SHOWN,
+    HIDDEN,
+    SENT,
+    BILL,
+    SUMMARY,
+)
 """Every table of rows, in the order in which a dump gives them out (after the content)."""

@@ -14,22 +14,43 @@ from typing import Any, Self
 import apsw
 
 from hotset.errors import NotFound, PageDamaged, StoreFailed
+from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Deposit, Kept
-from hotset.nouns.page import Digest, Gist, Page, PageId, SessionId
-from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
+from hotset.nouns.page import Chain, Digest, Gist, Page, PageId, SessionId
+from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnRef
+from hotset.nouns.window import Table as PageTable
 from hotset.store import checking, dumping, loading
 from hotset.store.ballast import Ballast
 from hotset.store.blobs import unpress
+from hotset.store.changes import Changes
 from hotset.store.connecting import Readers, Tuning, connect, in_our_words, leave, translated
 from hotset.store.folder import DATABASE, beside, mark_in_use, opening, private_file, private_folder, refuse_links
 from hotset.store.lookup import one
 from hotset.store.migrations import migrate
+from hotset.store.needs import latest_versions
 from hotset.store.port import MATCHES, Census, Damage, Row, Where
-from hotset.store.rows import EVENT, GIST, NODE, PAGE, REFERENCE, SESSION, TOOL, TURN, Noun, Table, pack_hex
+from hotset.store.rows import (
+    BILL,
+    EVENT,
+    GIST,
+    NODE,
+    PAGE,
+    REFERENCE,
+    SESSION,
+    SUMMARY,
+    TOOL,
+    TURN,
+    Noun,
+    Table,
+    pack_hex,
+    unpack_hex,
+)
+from hotset.store.tabling import Tables
 from hotset.store.wal import Checkpointer, refuse_foreign_wal
 from hotset.store.writer import Writer
 
 _CHUNK = 256  # rows read at once: a slow reader must not hold a transaction open, which would keep the WAL from shrinking
+_DIGEST_CHARS = 64
 _MAGIC = b"SQLite format 3\0"
 
 
@@ -59,6 +80,8 @@ class SqliteStore:
         open_one = partial(connect, self.database, tuning)
         self._ballast = Ballast(folder, tuning.ballast_bytes)
         self._readers = Readers(partial(open_one, reading=True))
+        self._tables = Tables()
+        self._changes = Changes(partial(open_one, reading=True))
         self._checkpointer = Checkpointer(open_one, tuning.checkpoint_pages)
         self._writer = Writer(
             connection, open_one, self._ballast, self._checkpointer.wal_has, partial(translated, database=self.database)
@@ -95,6 +118,7 @@ class SqliteStore:
         self._writer.close()
         self._checkpointer.close()
         self._readers.close()
+        self._changes.close()
         os.close(self._in_use)
 
     def keep(self, deposit: Deposit) -> Future[Kept]:
@@ -118,6 +142,15 @@ class SqliteStore:
         with self._reading() as connection:
             rows = connection.execute("SELECT id FROM page WHERE id >= ? ORDER BY id LIMIT ?", (prefix, MATCHES)).fetchall()
         return [PageId(id) for (id,) in rows if isinstance(id, str) and id.startswith(prefix)]
+
+    def contents(self, prefix: str) -> Sequence[Digest]:
+        first = pack_hex(prefix.ljust(_DIGEST_CHARS, "0"))
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT digest FROM blob WHERE digest >= ? ORDER BY digest LIMIT ?", (first, MATCHES)
+            ).fetchall()
+        found = (unpack_hex(packed) for (packed,) in rows)
+        return [Digest(address) for address in found if address.startswith(prefix)]
 
     def pages(self, where: Where) -> Iterator[Page]:
         conditions, given = _conditions(where)
@@ -174,6 +207,25 @@ class SqliteStore:
             # Remembered, so that a store of a million pages is not searched from its beginning each time.
             self._all_gisted_to = rows[0][0] - 1 if rows else (last[0] if last else None) or 0
         return [PAGE.unpack(row[1:]) for row in rows]
+
+    def table(self, chains: Sequence[Chain], as_of: TurnRef | None = None) -> PageTable:
+        with self._reading() as connection, connection:
+            table = self._tables.table(connection, chains, as_of)
+        return table  # noqa: RET504 - apsw's types say that a transaction may swallow an error
+
+    def bills(self, session: SessionId | None = None, since: float | None = None) -> Iterator[Bill]:
+        every = (("session = ?", _given(session)), ("time >= ?", _given(since)))
+        conditions = [condition for condition, values in every if values is not None]
+        for bill in self._stream(BILL, conditions, [value for _, values in every if values is not None for value in values]):
+            yield _as_asked(bill, session in (None, bill.session))
+
+    def summaries(self, session: SessionId) -> Sequence[Summary]:
+        return latest_versions(self._of_session(SUMMARY, session))
+
+    def version(self) -> int:
+        self._alive()
+        with in_our_words(self.database):
+            return self._changes.version()
 
     def census(self) -> Census:
         with self._reading() as connection:
@@ -276,6 +328,7 @@ def _conditions(where: Where) -> tuple[list[str], list[Any]]:
         ("parent = ? AND parent IS NOT NULL", _given(where.parent)),
         ("call = ? AND call <> ''" if where.call else "call = ?", _given(where.call)),
         ("chain = ? AND chain <> ''" if where.chain else "chain = ?", _given(where.chain and pack_hex(where.chain))),
+        ("digest = ?", _given(where.digest and pack_hex(where.digest))),
     )
     conditions = [condition for condition, values in every if values is not None]
     return conditions, [value for _, values in every if values is not None for value in values]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import apsw
 
 from hotset.errors import BadInput, DiskFull, HotsetError, PageDamaged, StoreFailed
-from hotset.nouns.deposit import Answered, Asked, Deposit, Kept, Noted
+from hotset.nouns.deposit import Answered, Asked, Deposit, Hid, Kept, Noted, Planned
 from hotset.nouns.page import Digest, digest
 from hotset.store.ballast import Ballast
 from hotset.store.blobs import Pressed, likely_new, press
@@ -180,6 +180,8 @@ def _bytes_of(deposit: Deposit) -> int:
             return len(deposit.raw)
         case Noted():
             return len(deposit.content)
+        case Planned() | Hid():
+            return sum(map(len, likely_new(deposit)))
         case _:
             return 0
 

@@ -7,19 +7,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from copy import copy
+from itertools import chain
 from typing import TypeVar
 
 from hotset.errors import BadInput, HotsetError, NotFound, StoreFailed
+from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Deposit, Kept
+from hotset.nouns.link import derive
 from hotset.nouns.page import ROOT, Chain, Digest, Gist, Page, PageId, SessionId, digest
-from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId
-from hotset.store.lineage import derive
-from hotset.store.needs import needs, supersedes
+from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
+from hotset.nouns.window import Hidden, Sent, Shown, Spot, Table
+from hotset.store.needs import latest_versions, needs, supersedes
 from hotset.store.placing import place
 from hotset.store.port import CANDIDATES, MATCHES, Blob, Census, Damage, Row, Where, Writing
+from hotset.store.showing import Hiding, Sending, Showing, hidden, sent, shown
 
 _Key = TypeVar("_Key")
 _Noun = TypeVar("_Noun")
+_Decided = Showing | Hiding | Sending | Bill | Summary
 
 
 class _Shelves:
@@ -35,6 +40,11 @@ class _Shelves:
         self.events: list[Event] = []
         self.references: dict[str, Reference] = {}
         self.gists: dict[PageId, Gist] = {}
+        self.shown: dict[tuple[Chain, int, int, SessionId], Showing] = {}
+        self.hidden: dict[tuple[Chain, int, SessionId], Hiding] = {}
+        self.sent: dict[tuple[Chain, int, SessionId], Sending] = {}
+        self.bills: dict[tuple[SessionId | None, int], Bill] = {}
+        self.summaries: dict[tuple[SessionId, int, tuple[int, int], int], Summary] = {}
 
     def copied(self) -> _Shelves:
         other = _Shelves()
@@ -87,6 +97,21 @@ class _Shelves:
     def page(self, id: PageId) -> Page | None:
         return self.pages.get(id)
 
+    def pages_at(self, session: SessionId, chain: Chain) -> Sequence[PageId]:
+        if chain == ROOT:
+            return ()
+        mine = (page for page in self.pages.values() if page.session == session and page.chain == chain)
+        return [page.id for page in sorted(mine, key=lambda page: page.position)]
+
+    def last_step(self) -> int:
+        return max((row.step for row in self.decided()), default=0)
+
+    def decided(self) -> Iterator[Showing | Hiding | Sending]:
+        """The page table, each kind of row in the order in which it was decided."""
+        yield from sorted(self.shown.values(), key=lambda row: row.step)
+        yield from sorted(self.hidden.values(), key=lambda row: row.step)
+        yield from sorted(self.sent.values(), key=lambda row: row.step)
+
     def write(self, writing: Writing) -> None:
         for blob in writing.blobs:
             self.blobs.setdefault(blob.digest, blob.content)
@@ -105,6 +130,15 @@ class _Shelves:
             self.references.setdefault(reference.id, reference)
         for gist in writing.gists:
             self.gists.setdefault(gist.page, gist)
+        decided: tuple[tuple[_Decided, ...], ...] = (
+            writing.shown,
+            writing.hidden,
+            writing.sent,
+            writing.bills,
+            writing.summaries,
+        )
+        for row in chain.from_iterable(decided):
+            _take_decided(self, row)
 
     def rows(self) -> Iterator[Row]:
         yield from (Blob(*pair) for pair in self.blobs.items())
@@ -116,6 +150,9 @@ class _Shelves:
         yield from self.events
         yield from self.references.values()
         yield from (self.gists[id] for id in self.pages if id in self.gists)
+        yield from self.decided()
+        yield from self.bills.values()
+        yield from self.summaries.values()
 
 
 class RamStore:
@@ -125,6 +162,7 @@ class RamStore:
         self._shelves = _Shelves()
         self._lock = threading.Lock()
         self._closed = False
+        self._version = 0
 
     def keep(self, deposit: Deposit) -> Future[Kept]:
         future: Future[Kept] = Future()
@@ -138,6 +176,7 @@ class RamStore:
             except HotsetError as error:
                 future.set_exception(error)
             else:
+                self._version += 1
                 future.set_result(kept)
         return future
 
@@ -149,6 +188,9 @@ class RamStore:
 
     def match(self, prefix: str) -> Sequence[PageId]:
         return sorted(id for id in self._shelves.pages if id.startswith(prefix))[:MATCHES]
+
+    def contents(self, prefix: str) -> Sequence[Digest]:
+        return sorted(address for address in self._shelves.blobs if address.startswith(prefix))[:MATCHES]
 
     def pages(self, where: Where) -> Iterator[Page]:
         found = [page for page in self._shelves.pages.values() if where.holds(page)]
@@ -184,6 +226,20 @@ class RamStore:
     def ungisted(self, limit: int) -> Sequence[Page]:
         return [page for page in self._shelves.pages.values() if page.id not in self._shelves.gists][:limit]
 
+    def table(self, chains: Sequence[Chain], as_of: TurnRef | None = None) -> Table:
+        with self._lock:
+            return _table(self._shelves, chains, as_of)
+
+    def bills(self, session: SessionId | None = None, since: float | None = None) -> Iterator[Bill]:
+        every = [bill for bill in self._shelves.bills.values() if session in (None, bill.session)]
+        return iter([bill for bill in every if since is None or bill.time >= since])
+
+    def summaries(self, session: SessionId) -> Sequence[Summary]:
+        return latest_versions([summary for summary in self._shelves.summaries.values() if summary.session == session])
+
+    def version(self) -> int:
+        return self._version
+
     def census(self) -> Census:
         shelves = self._shelves
         size = sum(map(len, shelves.blobs.values()))
@@ -210,10 +266,37 @@ class RamStore:
             shelves = self._shelves.copied()
             new = _take_all(shelves, rows)
             self._shelves = shelves
+            self._version += 1
         return new
 
     def close(self) -> None:
         self._closed = True
+
+
+def _table(shelves: _Shelves, chains: Sequence[Chain], as_of: TurnRef | None) -> Table:
+    step = shelves.last_step()
+    if as_of is not None:
+        if (as_of.session, as_of.number) not in shelves.turns:
+            raise NotFound(f"no turn {as_of.number} in session {as_of.session}")
+        step = max(
+            (row.step for row in shelves.sent.values() if (row.session, row.turn) == (as_of.session, as_of.number)), default=0
+        )
+    depth = {chain: number for number, chain in enumerate(chains)}
+    read = shelves.blobs.__getitem__
+    all_shown: dict[Spot, Shown] = {}
+    all_hidden: dict[Chain, Hidden] = {}
+    latest: tuple[int, Sent] | None = None
+    for row in sorted(shelves.decided(), key=lambda row: (row.step, row.session)):
+        if row.step > step:
+            break
+        match row:
+            case Showing() if row.chain in depth:
+                all_shown[Spot(row.chain, row.position)] = shown(row, read)
+            case Hiding() if row.chain in depth:
+                all_hidden[row.chain] = hidden(row, read)
+            case Sending() if row.head in depth and (latest is None or depth[row.head] >= latest[0]):
+                latest = (depth[row.head], sent(row))
+    return Table(all_shown, all_hidden, latest[1] if latest else None)
 
 
 def _take_all(shelves: _Shelves, rows: Iterable[Row]) -> int:
@@ -234,7 +317,8 @@ def _take_all(shelves: _Shelves, rows: Iterable[Row]) -> int:
 
 
 def _take(  # noqa: C901, PLR0911 - one case a kind of row
-    shelves: _Shelves, row: Blob | Session | Node | Page | Turn | ToolSeen | Reference | Gist
+    shelves: _Shelves,
+    row: Blob | Session | Node | Page | Turn | ToolSeen | Reference | Gist | _Decided,
 ) -> int:
     match row:
         case Blob():
@@ -259,6 +343,22 @@ def _take(  # noqa: C901, PLR0911 - one case a kind of row
             if row.page not in shelves.pages:
                 raise BadInput(f"a gist of page {row.page}, which is not there")
             return _add(shelves.gists, row.page, row)
+        case _:
+            return _take_decided(shelves, row)
+
+
+def _take_decided(shelves: _Shelves, row: _Decided) -> int:
+    match row:
+        case Showing():
+            return _add(shelves.shown, (row.chain, row.position, row.step, row.session), row)
+        case Hiding():
+            return _add(shelves.hidden, (row.chain, row.step, row.session), row)
+        case Sending():
+            return _add(shelves.sent, (row.head, row.step, row.session), row)
+        case Bill():
+            return _add(shelves.bills, (row.session, row.turn), row)
+        case Summary():
+            return _add(shelves.summaries, (row.session, row.branch, row.turns, row.version), row)
 
 
 def _take_event(shelves: _Shelves, event: Event, had: Counter[str]) -> int:
@@ -271,7 +371,9 @@ def _take_event(shelves: _Shelves, event: Event, had: Counter[str]) -> int:
 
 
 def _of_session(rows: Sequence[Row], session: SessionId) -> list[Row]:
-    mine = [row for row in rows if not isinstance(row, Blob | Gist) and _session_of(row) == session]
+    """Forms belong to messages: those of a session's messages go with it, whichever session decided them."""
+    chains = {row.chain for row in rows if isinstance(row, Node) and row.session == session}
+    mine = [row for row in rows if not isinstance(row, Blob | Gist) and _belongs(row, session, chains)]
     content = {each for row in mine for each in needs(row).content}
     pages = {row.id for row in mine if isinstance(row, Page)}
     blobs = [row for row in rows if isinstance(row, Blob) and row.digest in content]
@@ -279,14 +381,22 @@ def _of_session(rows: Sequence[Row], session: SessionId) -> list[Row]:
     return [*blobs, *mine, *gists]
 
 
-def _session_of(row: Session | Node | Page | Turn | ToolSeen | Event | Reference) -> SessionId | None:
+def _belongs(
+    row: Session | Node | Page | Turn | ToolSeen | Event | Reference | _Decided,
+    session: SessionId,
+    chains: set[Chain],
+) -> bool:
     match row:
         case Session():
-            return row.id
+            return row.id == session
         case ToolSeen():
-            return row.first_session
+            return row.first_session == session
+        case Showing() | Hiding():
+            return row.chain in chains
+        case Sending():
+            return row.head in chains or row.session == session
         case _:
-            return row.session
+            return row.session == session
 
 
 def _fields(event: Event) -> str:

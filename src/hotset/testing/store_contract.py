@@ -8,14 +8,17 @@ from functools import partial
 from itertools import pairwise
 
 from hotset.errors import BadInput, HotsetError, NotFound
-from hotset.nouns.deposit import Answered, Asked, Deposit, Gisted, Kept, Noted
-from hotset.nouns.message import Message, Part, Reply, Tool
+from hotset.nouns.bill import Bill, Summary
+from hotset.nouns.deposit import Answered, Asked, Billed, Deposit, Gisted, Hid, Kept, Noted, Planned
+from hotset.nouns.message import Message, Part, Reply, Tool, Usage
 from hotset.nouns.page import ROOT, Digest, Gist, Kind, Page, PageId, Role, SessionId, digest
 from hotset.nouns.turn import Event, Outcome, Reference, Session, TurnId, TurnRef
+from hotset.nouns.window import WHOLE, Hidden, Sent, Spot, Stub
 from hotset.store.exchange import read_lines, write_lines
 from hotset.store.port import Blob, Row, Store, Where
 from hotset.testing.store_lineage_contract import LINEAGE_CHECKS, OpenStore
-from hotset.testing.store_talk import Talk, kept, message, only_turn, opened, request, said, turn_of
+from hotset.testing.store_talk import Talk, id_of, kept, message, only_turn, opened, request, said, shows, turn_of
+from hotset.testing.store_window_contract import WINDOW_CHECKS
 
 
 def check_store(open_store: OpenStore) -> None:
@@ -110,6 +113,8 @@ def check_pages_are_found_by_every_condition(open_store: OpenStore) -> None:
             Where(since=5001.0),
             Where(parent=some.id),
             Where(chain=some.chain),
+            Where(digest=some.digest),
+            Where(digest=digest(b"nothing")),
             Where(branch=0),
             Where(branch=7),
             Where(agent="one", kinds=frozenset({Kind.RESPONSE}), turns=(1, 2)),
@@ -213,6 +218,10 @@ def check_a_failed_deposit_changes_nothing(open_store: OpenStore) -> None:
             Noted(SessionId("s00000000000"), "agent", Kind.FINDING, b"x", 1.0),
             Noted(session, "agent", Kind.FINDING, b"x", 1.0, parent=PageId("p000000000000000")),
             Gisted((Gist(PageId("p000000000000000"), 1, (), (), ()),)),
+            Planned(TurnId("none"), Sent(ROOT, 1.0), (shows(ROOT, "text"),)),
+            Hid(TurnId("none"), Hidden(ROOT, (b"before",))),
+            Billed(TurnId("none"), Bill("model", "upstream")),
+            Summary(SessionId("s00000000000"), (1, 1), 0, 1, "text", "rules", 1.0),
         )
         for deposit in bad:
             assert _raises(HotsetError, partial(kept, store, deposit)), f"{deposit} was accepted"
@@ -339,6 +348,7 @@ def check_an_open_turn_gives_way_to_its_end(open_store: OpenStore) -> None:
 CHECKS: tuple[Callable[[OpenStore], None], ...] = (
     *(check for name, check in sorted(globals().items()) if name.startswith("check_") and name != "check_store"),
     *LINEAGE_CHECKS,
+    *WINDOW_CHECKS,
 )
 
 
@@ -363,7 +373,7 @@ def _session(store: Store) -> SessionId:
 
 
 def _busy_life(store: Store) -> None:
-    """Two sessions with branches, tools, asides, notes, events, references and gists."""
+    """Two sessions with branches, tools, asides, notes, events, references, gists, forms, hidden turns, bills and summaries."""
     coder = Talk(store, agent="coder", traits={"tools": (Tool("grep", b'{"name":"grep"}'),)})
     writer = Talk(store, agent="writer", key="w", traits={"system": (Part(Kind.SYSTEM, "pisz krótko".encode()),)})
     for number in range(4):
@@ -379,3 +389,12 @@ def _busy_life(store: Store) -> None:
     kept(store, Event("evicted", 4.0, turn.session, 2, {"pages": 3, "share": 0.25, "why": "window"}))
     kept(store, Reference("r1", turn.session, "conversation", tuple(page.id for page in pages[:2]), (1, 2), 9, 5.0, ("t",)))
     kept(store, Gisted(tuple(Gist(page.id, 7, ("k", "ł"), (), ("a.py",)) for page in pages[2:4])))
+    id, line = id_of(store, turn), coder.line
+    rows = (shows(line[0]), shows(line[1], "an excerpt " * 300), shows(line[1], "both of \u0142", WHOLE))
+    stub = Stub("r2", "conversation", (Spot(line[0], 0), Spot(line[1], WHOLE)), (1, 1), 9, 5.0)
+    kept(store, Planned(id, Sent(line[2], 6.0, 40), rows, (stub,)))
+    kept(store, Hid(id, Hidden(line[3], (b"\xff not text", b"{}"), b"instead", (b"after",), 1)))
+    kept(store, Planned(id, Sent(line[2], 7.0, 41), (shows(line[1], "shorter"),)))
+    kept(store, Billed(id, Bill("model", "upstream", Usage(1, 2, 3, 4), Usage(9), Usage(1, 2, 3, 5), 2, 1, 1, "cold", 0.5)))
+    for version in (1, 2):
+        kept(store, Summary(turn.session, (1, 2), 0, version, f"so far {version}", "rules", 8.0))

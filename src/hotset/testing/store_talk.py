@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hotset.nouns.deposit import Answered, Asked, Deposit, Kept
+from hotset.nouns.link import link
 from hotset.nouns.message import DialectName, Message, Part, Reply, Request, Span, Usage
-from hotset.nouns.page import Kind, Role, digest
-from hotset.nouns.turn import Outcome, Turn, TurnRef
+from hotset.nouns.page import ROOT, Chain, Kind, Role, digest
+from hotset.nouns.turn import Outcome, Turn, TurnId, TurnRef
+from hotset.nouns.window import Cause, Form, Shown, Spot
 from hotset.store.port import Store
 
 
@@ -68,6 +70,21 @@ class Talk:
         self.hears(asked.turn, answer)
         assert asked.turn is not None
         return asked.turn
+
+    @property
+    def line(self) -> list[Chain]:
+        """The chains of everything said so far."""
+        return [each.chain for each in link(ROOT, self.history)]
+
+
+def shows(chain: Chain, text: str = "", position: int = 0, form: Form = Form.EXCERPT, **fields: Any) -> Shown:
+    """A row of the page table; `fields` are any other fields of `Shown`."""
+    row = Shown(Spot(chain, position), form, text.encode(), tokens=len(text), whole=1000, cause=Cause.BIRTH, time=7.0)
+    return replace(row, **fields)
+
+
+def id_of(store: Store, turn: TurnRef) -> TurnId:
+    return next(each.id for each in store.turns(turn.session) if each.number == turn.number)
 
 
 def kept(store: Store, deposit: Deposit) -> Kept:

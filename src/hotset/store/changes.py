@@ -1,0 +1,44 @@
+"""Has anybody committed since? Told by SQLite itself, without reading a row."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import apsw
+
+from hotset.store.connecting import leave
+
+_ROUND = 2**32  # SQLite counts in 32 bits, anew for each connection
+
+
+class Changes:
+    """A connection that only ever asks for SQLite's count of what others committed."""
+
+    def __init__(self, open_one: Callable[[], apsw.Connection]) -> None:
+        self._open = open_one
+        self._connection: apsw.Connection | None = None
+        self._rounds = 0
+        self._lock = threading.Lock()
+
+    def version(self) -> int:
+        with self._lock:
+            if self._connection is None:
+                self._connection = self._open()
+                self._rounds += 1
+            try:
+                count = self._connection.execute("PRAGMA data_version").fetchone()
+            except BaseException:
+                self._close()
+                raise
+        assert count is not None
+        return self._rounds * _ROUND + int(count[0])
+
+    def close(self) -> None:
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            leave(self._connection)
+            self._connection = None

@@ -1,0 +1,169 @@
+"""The page table of a line, out of SQL. A row never changes, so one that was proven once is not proven again."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+import apsw
+
+from hotset.errors import NotFound, PageDamaged
+from hotset.nouns.page import Chain, Digest
+from hotset.nouns.turn import TurnRef
+from hotset.nouns.window import Hidden, Sent, Shown, Table
+from hotset.store.blobs import unpress
+from hotset.store.lookup import SqlLookup, one
+from hotset.store.rows import HIDDEN, SENT, SHOWN, Value, pack_hex
+from hotset.store.showing import hidden, sent, shown
+
+_AT_ONCE = 250  # one statement, prepared once, serves lines of any length; longer ones are asked for in several portions
+_MARKS = ", ".join("?" * _AT_ONCE)
+_ANY_STEP = 2**63 - 1  # SQLite's largest number: no step is behind it
+_ROOM = 16 * 1024 * 1024  # a dozen long conversations
+_ROW_BYTES = 700  # what a row takes in memory beside its text
+
+_SPOTS = f"SELECT chain, position, seq FROM shown WHERE chain IN ({_MARKS}) AND step <= ? ORDER BY chain, position, step, session"  # noqa: S608 - our own names
+_SHOWN = (
+    f"SELECT chain, position, shown.seq, {SHOWN.names}, codec, size, body "  # noqa: S608
+    f"FROM shown LEFT JOIN blob ON blob.digest = shown.text WHERE shown.seq IN ({_MARKS})"
+)
+_HIDDEN = f"SELECT chain, seq FROM hidden WHERE chain IN ({_MARKS}) AND step <= ? ORDER BY chain, step, session"  # noqa: S608
+_SENT = f"SELECT head, seq FROM sent WHERE head IN ({_MARKS}) AND step <= ? ORDER BY step, session"  # noqa: S608
+_BAD_INDEX = "an index of the page table is damaged: it led to no such row; `hotset repair` makes it again"
+_BLOB = "SELECT codec, size, body FROM blob WHERE digest = ?"
+
+_Noun = TypeVar("_Noun", Shown, Hidden)
+_Place = tuple[Any, ...]
+"""Where a row is found in an index, with its number: the key under which it is remembered."""
+
+
+class Tables:
+    """Puts page tables together, and remembers the rows that it has proven."""
+
+    def __init__(self, room: int = _ROOM) -> None:
+        """`room` is how many bytes of either kind of row may stay in memory."""
+        self._shown: _Proven[Shown] = _Proven(room)
+        self._hidden: _Proven[Hidden] = _Proven(room)
+
+    def table(self, connection: apsw.Connection, chains: Sequence[Chain], as_of: TurnRef | None) -> Table:
+        """Call it inside a transaction: the parts of a table belong to one state of the store."""
+        step = _ANY_STEP if as_of is None else _planned_at(connection, as_of)
+        if step is None:
+            return Table()
+        keys = [pack_hex(chain) for chain in chains]
+        return Table(
+            shown={row.spot: row for row in self._all_shown(connection, keys, step)},
+            hidden={row.chain: row for row in self._all_hidden(connection, keys, step)},
+            sent=_deepest_sent(connection, keys, step),
+        )
+
+    def _all_shown(self, connection: apsw.Connection, keys: Sequence[Value], step: int) -> Iterable[Shown]:
+        places = [place for some in _portions(keys) for place in connection.execute(_SPOTS, (*some, step))]
+        latest = {place[:2]: place for place in places}.values()
+        rows = self._shown.known(latest)
+        missing = [place[-1] for place in latest if place not in rows]
+        for some in _portions(missing):
+            for chain, position, seq, *values in connection.execute(_SHOWN, some):
+                row = _read_shown(values)
+                rows[chain, position, seq] = row
+                self._shown.add((chain, position, seq), row, len(row.text))
+        return _every(latest, rows)
+
+    def _all_hidden(self, connection: apsw.Connection, keys: Sequence[Value], step: int) -> Iterable[Hidden]:
+        places = [place for some in _portions(keys) for place in connection.execute(_HIDDEN, (*some, step))]
+        latest = {place[:1]: place for place in places}.values()
+        rows = self._hidden.known(latest)
+        for place in latest:
+            if place not in rows and (row := _read_hidden(connection, place)):
+                rows[place] = row
+                self._hidden.add(place, row, sum(map(len, (*row.before, row.instead, *row.after))))
+        return _every(latest, rows)
+
+
+def _planned_at(connection: apsw.Connection, turn: TurnRef) -> int | None:
+    """The step of a turn's last plan; None where it was never planned."""
+    row = one(connection, SENT, "session = ? AND turn = ? ORDER BY step DESC LIMIT 1", turn.session, turn.number)
+    if row is None and SqlLookup(connection).turn(turn.session, turn.number) is None:
+        raise NotFound(f"no turn {turn.number} in session {turn.session}")
+    return row.step if row is not None else None
+
+
+def _read_shown(values: Sequence[Any]) -> Shown:
+    *fields, codec, size, body = values
+    row = SHOWN.unpack(fields)
+    return shown(row, lambda address: _unpressed(address, (codec, size, body) if body is not None else None))
+
+
+def _read_hidden(connection: apsw.Connection, place: _Place) -> Hidden | None:
+    def read(address: Digest) -> bytes:
+        return _unpressed(address, connection.execute(_BLOB, (pack_hex(address),)).fetchone())
+
+    row = one(connection, HIDDEN, "chain = ? AND seq = ?", *place)
+    return hidden(row, read) if row is not None else None
+
+
+def _unpressed(address: Digest, form: Sequence[Any] | None) -> bytes:
+    if form is None:
+        raise PageDamaged(f"content {address} is not there; `hotset repair` lets go of the forms that need it")
+    return unpress(address, *form)
+
+
+def _deepest_sent(connection: apsw.Connection, keys: Sequence[Value], step: int) -> Sent | None:
+    """From the end of the line: the latest request mostly ended a few messages ago."""
+    depth = {key: number for number, key in enumerate(keys)}
+    for end in range(len(keys), 0, -_AT_ONCE):
+        some = next(_portions(keys[max(0, end - _AT_ONCE) : end]))
+        places = connection.execute(_SENT, (*some, step)).fetchall()
+        if places:
+            head, seq = max(reversed(places), key=lambda place: depth[place[0]])
+            row = one(connection, SENT, "head = ? AND seq = ?", head, seq)
+            if row is None:
+                raise PageDamaged(_BAD_INDEX)
+            return sent(row)
+    return None
+
+
+def _portions(values: Sequence[Value]) -> Iterator[tuple[Value, ...]]:
+    """In equal portions: the last one is filled up with what is never found."""
+    for start in range(0, len(values), _AT_ONCE):
+        some = values[start : start + _AT_ONCE]
+        yield (*some, *(None,) * (_AT_ONCE - len(some)))
+
+
+def _every(places: Iterable[_Place], rows: dict[_Place, _Noun]) -> Iterator[_Noun]:
+    for place in places:
+        row = rows.get(place)
+        if row is None:
+            raise PageDamaged(_BAD_INDEX)
+        yield row
+
+
+class _Proven(Generic[_Noun]):
+    """Rows that were proven, the ones not used for longest let go first."""
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._rows: OrderedDict[_Place, tuple[_Noun, int]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def known(self, places: Iterable[_Place]) -> dict[_Place, _Noun]:
+        found: dict[_Place, _Noun] = {}
+        with self._lock:
+            for place in places:
+                if place in self._rows:
+                    self._rows.move_to_end(place)
+                    found[place] = self._rows[place][0]
+        return found
+
+    def add(self, place: _Place, row: _Noun, size: int) -> None:
+        with self._lock:
+            if place in self._rows:
+                return
+            self._rows[place] = (row, size + _ROW_BYTES)
+            self._bytes += size + _ROW_BYTES
+            while self._bytes > self._room:
+                _, (_, freed) = self._rows.popitem(last=False)
+                self._bytes -= freed

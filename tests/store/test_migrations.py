@@ -1,0 +1,94 @@
+"""A store that an earlier version wrote opens, is brought up to date, and works."""
+
+import gzip
+from pathlib import Path
+
+import apsw
+import pytest
+
+from hotset.nouns.bill import Bill
+from hotset.nouns.deposit import Billed, Hid, Planned
+from hotset.nouns.page import digest
+from hotset.nouns.window import Hidden, Sent, Table
+from hotset.store.connecting import Tuning
+from hotset.store.exchange import read_lines, write_lines
+from hotset.store.migrations import MIGRATIONS, VERSION
+from hotset.store.port import Blob, Where
+from hotset.store.repair import repair
+from hotset.store.sqlite import SqliteStore
+from hotset.testing.store_talk import Talk, id_of, kept, shows
+
+_HERE = Path(__file__).parent
+_TUNING = Tuning(ballast_bytes=0)
+
+
+@pytest.fixture
+def old(tmp_path):
+    """The folder of a store as format 1 left it."""
+    folder = tmp_path / "old"
+    folder.mkdir(mode=0o700)
+    (folder / "store.db").write_bytes(gzip.decompress((_HERE / "format-1.db.gz").read_bytes()))
+    return folder
+
+
+@pytest.fixture
+def rows():
+    """What format 1 exported from that store."""
+    return list(read_lines(gzip.decompress((_HERE / "format-1.jsonl.gz").read_bytes()).splitlines(keepends=True)))
+
+
+def _version(folder):
+    database = apsw.Connection(str(folder / "store.db"))
+    try:
+        return database.pragma("user_version")
+    finally:
+        database.close()
+
+
+def test_a_store_of_format_1_opens_and_holds_what_it_held(old, rows):
+    assert _version(old) == 1
+    with SqliteStore.open(old, _TUNING) as store:
+        assert list(store.dump()) == rows
+        assert not list(store.verify())
+    assert _version(old) == VERSION == len(MIGRATIONS)
+    with SqliteStore.open(old, _TUNING) as store:
+        assert list(store.dump()) == rows
+
+
+def test_a_store_of_format_1_learns_the_page_table(old, rows):
+    with SqliteStore.open(old, _TUNING) as store:
+        session = next(session for session in store.sessions() if session.key == "w")
+        turn = list(store.turns(session.id))[-1]
+        line = [node.chain for node in store.nodes(session.id)]
+        assert store.table(line) == store.table(line, turn.ref) == Table()
+        assert not list(store.bills())
+        assert not store.summaries(session.id)
+        row, sent, hidden = shows(line[0], "a form " * 300), Sent(line[-1], 5.0), Hidden(line[1], (b"{}",))
+        for deposit in (Planned(turn.id, sent, (row,)), Hid(turn.id, hidden), Billed(turn.id, Bill("m", "u"))):
+            kept(store, deposit)
+        assert store.table(line) == Table({row.spot: row}, {hidden.chain: hidden}, sent)
+        said = next(page for page in store.pages(Where(session=session.id)))
+        assert said in list(store.pages(Where(digest=said.digest)))
+        assert store.contents(said.digest[:20]) == [said.digest]
+        assert not list(store.verify())
+        assert [each for each in store.dump() if each in rows] == rows
+
+
+def test_a_damaged_store_of_format_1_is_repaired_into_the_present_one(old, rows):
+    content = bytearray((old / "store.db").read_bytes())
+    content[:4096] = bytes(4096)
+    (old / "store.db").write_bytes(content)
+    assert repair(old).whole
+    assert _version(old) == VERSION
+    with SqliteStore.open(old, _TUNING) as store:
+        assert list(store.dump()) == rows
+
+
+def test_an_export_of_format_1_can_be_imported_and_continued(tmp_path, rows):
+    with SqliteStore.open(tmp_path / "s", _TUNING) as store:
+        assert store.load(rows) == len(rows)
+        assert list(store.dump()) == rows
+        talk = Talk(store, time=9e9)
+        turn = talk.turn("life", "goes on")
+        kept(store, Planned(id_of(store, turn), Sent(talk.line[0], 1.0), (shows(talk.line[0], "a form"),)))
+        assert Blob(digest(b"a form"), b"a form") in list(read_lines(write_lines(store.dump())))
