@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from hotset.dialects import anthropic_checks, envelope, parts, wire
+from hotset.dialects import anthropic_changes, anthropic_checks, anthropic_view, envelope, parts, rewording, wire
 from hotset.dialects.anthropic_reply import document, stream
 from hotset.dialects.memo import Memo
 from hotset.dialects.parts import Calls
 from hotset.dialects.port import Violation
 from hotset.dialects.reply import read
-from hotset.nouns.message import DialectName, Message, Part, Reply, Request, Span
-from hotset.nouns.page import Kind, Role
+from hotset.dialects.view import View
+from hotset.nouns.link import Link
+from hotset.nouns.message import Answer, DialectName, Message, Part, Reply, Request, Span, ToolSpec
+from hotset.nouns.page import Chain, Kind, Role
+from hotset.nouns.window import Hidden
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 _END = re.compile(rb'"message_stop"|(?:^|[\r\n])event: ?(?:message_stop|error)\b')
@@ -67,6 +71,30 @@ class Anthropic:
 
     def ends(self, chunk: bytes) -> bool:
         return _END.search(chunk) is not None
+
+    def understand(self, raw: bytes) -> Message:
+        return _said(raw)
+
+    def reword(self, message: Message, words: Mapping[int, bytes]) -> Message:
+        return rewording.reword(message, words, anthropic_changes.slots)
+
+    def offer(self, body: bytes, tools: Sequence[ToolSpec]) -> bytes:
+        return anthropic_changes.offer(body, tools)
+
+    def injectable(self, request: Request, names: Collection[str]) -> bool:
+        return anthropic_changes.injectable(request, names)
+
+    def answer(self, results: Sequence[Answer]) -> tuple[bytes, ...]:
+        return anthropic_changes.answer(results)
+
+    def say(self, text: str) -> Message:
+        return _said(anthropic_changes.say(text))
+
+    def reveal(self, request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidden]) -> Request:
+        return anthropic_changes.reveal(request, links, hidden, _said)
+
+    def view(self, ours: frozenset[str], *, streamed: bool) -> View:
+        return anthropic_view.view(ours, partial(self.read, streamed=streamed), self.refuse, streamed=streamed)
 
 
 def _hints(outer: envelope.Envelope) -> tuple[str, ...]:

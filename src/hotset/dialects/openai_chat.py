@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from hotset.dialects import envelope, openai_checks, parts, wire
+from hotset.dialects import changes, envelope, openai_chat_changes, openai_chat_view, openai_checks, parts, rewording, wire
 from hotset.dialects.memo import Memo
 from hotset.dialects.openai_chat_reply import document, stream
 from hotset.dialects.parts import Calls
 from hotset.dialects.port import Violation
 from hotset.dialects.reply import openai_refusal, read
-from hotset.nouns.message import DialectName, Message, Part, Reply, Request, Span
-from hotset.nouns.page import Kind, Role
+from hotset.dialects.view import View
+from hotset.nouns.link import Link
+from hotset.nouns.message import Answer, DialectName, Message, Part, Reply, Request, Span, ToolSpec
+from hotset.nouns.page import Chain, Kind, Role
+from hotset.nouns.window import Hidden
 
 _ROLES = {
     "system": Role.SYSTEM,
@@ -23,9 +27,6 @@ _ROLES = {
     "tool": Role.TOOL,
     "function": Role.TOOL,
 }
-_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
-"""Where providers that speak this dialect put what a model thought; the first that is there is read."""
-
 _END = re.compile(rb'(?:^|[\r\n])data: ?(?:\[DONE\]|\{\s*"error")')
 
 
@@ -64,6 +65,30 @@ class OpenAIChat:
 
     def ends(self, chunk: bytes) -> bool:
         return _END.search(chunk) is not None
+
+    def understand(self, raw: bytes) -> Message:
+        return _said(raw)
+
+    def reword(self, message: Message, words: Mapping[int, bytes]) -> Message:
+        return rewording.reword(message, words, openai_chat_changes.slots)
+
+    def offer(self, body: bytes, tools: Sequence[ToolSpec]) -> bytes:
+        return openai_chat_changes.offer(body, tools)
+
+    def injectable(self, request: Request, names: Collection[str]) -> bool:
+        return openai_chat_changes.injectable(request, names)
+
+    def answer(self, results: Sequence[Answer]) -> tuple[bytes, ...]:
+        return openai_chat_changes.answer(results)
+
+    def say(self, text: str) -> Message:
+        return _said(openai_chat_changes.say(text))
+
+    def reveal(self, request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidden]) -> Request:
+        return changes.reveal(request, links, hidden, _said, openai_chat_changes.slots)
+
+    def view(self, ours: frozenset[str], *, streamed: bool) -> View:
+        return openai_chat_view.view(ours, partial(self.read, streamed=streamed), self.refuse, streamed=streamed)
 
 
 def _tool_name(tool: dict[str, Any]) -> str:
@@ -116,7 +141,7 @@ def _block(role: Role, block: Any, index: int, raws: wire.Elements) -> Part:
 
 
 def _thoughts(raw: bytes, tree: dict[str, Any]) -> Iterator[Part]:
-    name = next((name for name in _THOUGHTS if tree.get(name)), "")
+    name = next((name for name in openai_chat_changes.THOUGHTS if tree.get(name)), "")
     if not name:
         return
     said = tree[name]

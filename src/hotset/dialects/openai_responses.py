@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from hotset.dialects import envelope, openai_checks, parts, wire
+from hotset.dialects import (
+    changes,
+    envelope,
+    openai_checks,
+    openai_responses_changes,
+    openai_responses_view,
+    parts,
+    rewording,
+    wire,
+)
 from hotset.dialects.memo import Memo
+from hotset.dialects.openai_responses_changes import CALLS
 from hotset.dialects.openai_responses_reply import document, stream
 from hotset.dialects.parts import Calls
 from hotset.dialects.port import Violation
 from hotset.dialects.reply import openai_refusal, read
 from hotset.dialects.splice import splice
+from hotset.dialects.view import View
 from hotset.errors import Malformed
-from hotset.nouns.message import DialectName, Message, Part, Reply, Request, Span
-from hotset.nouns.page import Kind, Role
+from hotset.nouns.link import Link
+from hotset.nouns.message import Answer, DialectName, Message, Part, Reply, Request, Span, ToolSpec
+from hotset.nouns.page import Chain, Kind, Role
+from hotset.nouns.window import Hidden
 
 _ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
-_CALLS = {
-    "function_call": "arguments",
-    "custom_tool_call": "input",
-    "local_shell_call": "action",
-    "shell_call": "action",
-    "apply_patch_call": "operation",
-}
-"""Items by which the model calls a tool of the client's, and the field that says with what."""
-
 _CONTINUES = ("previous_response_id", "conversation", "prompt")
 """A request may leave `input` out where one of these says what to go on from."""
 
@@ -78,6 +83,30 @@ class OpenAIResponses:
     def ends(self, chunk: bytes) -> bool:
         return _END.search(chunk) is not None
 
+    def understand(self, raw: bytes) -> Message:
+        return _said(raw)
+
+    def reword(self, message: Message, words: Mapping[int, bytes]) -> Message:
+        return rewording.reword(message, words, openai_responses_changes.slots)
+
+    def offer(self, body: bytes, tools: Sequence[ToolSpec]) -> bytes:
+        return openai_responses_changes.offer(body, tools)
+
+    def injectable(self, request: Request, names: Collection[str]) -> bool:
+        return openai_responses_changes.injectable(request, names)
+
+    def answer(self, results: Sequence[Answer]) -> tuple[bytes, ...]:
+        return openai_responses_changes.answer(results)
+
+    def say(self, text: str) -> Message:
+        return _said(openai_responses_changes.say(text))
+
+    def reveal(self, request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidden]) -> Request:
+        return changes.reveal(request, links, hidden, _said, openai_responses_changes.slots)
+
+    def view(self, ours: frozenset[str], *, streamed: bool) -> View:
+        return openai_responses_view.view(ours, partial(self.read, streamed=streamed), self.refuse, streamed=streamed)
+
 
 def _input(outer: envelope.Envelope, memo: Memo) -> tuple[Span, tuple[Message, ...]]:
     field = outer.fields.get("input")
@@ -125,7 +154,7 @@ def _item(raw: bytes, tree: dict[str, Any], span: Span | None, where: str, calls
         return _message(raw, tree, span, where)
     if kind == "reasoning":
         return parts.message(Role.ASSISTANT, raw, list(_reasoning(raw, tree)), span, aside=True)
-    if kind in _CALLS:
+    if kind in CALLS:
         return parts.message(Role.ASSISTANT, raw, [_call(raw, tree, kind, calls)], span)
     if kind.endswith("_output"):
         return parts.message(Role.TOOL, raw, list(_output(raw, tree, calls)), span)
@@ -169,7 +198,7 @@ def _reasoning(raw: bytes, tree: dict[str, Any]) -> Iterator[Part]:
 
 
 def _call(raw: bytes, tree: dict[str, Any], kind: str, calls: Calls) -> Part:
-    given = tree.get(_CALLS[kind])
+    given = tree.get(CALLS[kind])
     if given is None:
         return parts.opaque(raw)
     name = wire.as_text(tree.get("name")) or kind.removesuffix("_call")
@@ -177,7 +206,7 @@ def _call(raw: bytes, tree: dict[str, Any], kind: str, calls: Calls) -> Part:
     if isinstance(given, str):
         media = "text/plain" if kind == "custom_tool_call" else parts.JSON
         return parts.call(name, id, wire.encode_text(given), calls, media)
-    return parts.call(name, id, wire.member(raw, _CALLS[kind]), calls)
+    return parts.call(name, id, wire.member(raw, CALLS[kind]), calls)
 
 
 def _output(raw: bytes, tree: dict[str, Any], calls: Calls) -> Iterator[Part]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hotset.nouns.message import DialectName, Reply, Request
+from hotset.dialects.view import View
+from hotset.nouns.link import Link
+from hotset.nouns.message import Answer, DialectName, Message, Reply, Request, ToolSpec
+from hotset.nouns.page import Chain
+from hotset.nouns.window import Hidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,8 @@ class Dialect(Protocol):
     - A message that was not replaced keeps its exact bytes in `render`, wherever others were replaced.
     - Blocks, fields and item types that are not known pass, and become `Kind.OPAQUE` parts where they carry content.
     - `read` never raises: it gives back what came, with `complete=False` where the end is missing.
+    - What was reworded, offered or revealed breaks no rule of the provider that the client's own request kept.
+    - The same change of the same bytes gives the same bytes, always.
     """
 
     name: DialectName
@@ -52,6 +58,52 @@ class Dialect(Protocol):
 
     def ends(self, chunk: bytes) -> bool:
         """True where these bytes of an event stream carry the mark that ends a reply. Cheap: it runs for every chunk."""
+        ...
+
+    def understand(self, raw: bytes) -> Message:
+        """A message that is new, from its bytes: as `answer` gives them and `Hidden` holds them."""
+        ...
+
+    def reword(self, message: Message, words: Mapping[int, bytes]) -> Message:
+        """The message with the parts at these positions saying something else; every other byte of it stays, and so does
+        whose it is: `essence`, `span`, `role`.
+
+        What tools said can be reworded (an image or an unknown block there becomes a text), what the assistant said, and the
+        arguments of its calls, where the new words are a JSON object, or free text where the call takes that. Raises
+        `ValueError` for empty words and for every other part: prompts, system texts, thinking, a provider's own blocks.
+        """
+        ...
+
+    def offer(self, body: bytes, tools: Sequence[ToolSpec]) -> bytes:
+        """The body with these tools beside the client's, and nothing else changed; unchanged where the client offers none.
+        Raises `ValueError` where a name would come twice."""
+        ...
+
+    def injectable(self, request: Request, names: Collection[str]) -> bool:
+        """True where tools of these names may be offered: the client offers some itself and lets the model choose, wants no
+        structured output, is not just probing, and the provider holds no part of the conversation."""
+        ...
+
+    def answer(self, results: Sequence[Answer]) -> tuple[bytes, ...]:
+        """The messages, raw, that answer our own calls."""
+        ...
+
+    def say(self, text: str) -> Message:
+        """A new message of the user's. Raises `ValueError` where there is nothing to say."""
+        ...
+
+    def reveal(self, request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidden]) -> Request:
+        """The request with what its client never saw spliced in again.
+
+        `links` are those of the client's own messages, in the order of the request's, which may have been reworded since. It is
+        the last change of all: only before it are positions the client's. A request that was changed and revealed is to be held
+        against the client's own, revealed: `check(reveal(changed), reveal(own))`.
+        """
+        ...
+
+    def view(self, ours: frozenset[str], *, streamed: bool) -> View:
+        """What the client sees of a turn in which the model may call these tools of ours; no tool of the client's may bear such
+        a name. `streamed` says how the upstream answers."""
         ...
 
 

@@ -10,9 +10,18 @@ import msgspec
 
 from hotset.dialects.port import Dialect
 from hotset.errors import Malformed
-from hotset.nouns.message import Message, Request
+from hotset.nouns.link import link
+from hotset.nouns.message import Answer, Message, Part, Request, ToolSpec
+from hotset.nouns.page import ROOT, Chain, Kind, Role
+from hotset.nouns.window import Hidden
 
 _CUTS = 200  # of one body or reply; a short one is cut at every byte
+_SOME_WORDS, _OTHER_WORDS = b"xSomeWordsx", b"xOtherOnesx"
+_NEVER_REWORDED = (Kind.SYSTEM, Kind.PROMPT, Kind.THINKING)
+_TOOLS = (
+    ToolSpec("hotset_first", "“Says” what\nit does", b'{"type":"object","properties":{"n":{"maximum":1E5}}}'),
+    ToolSpec("hotset_second", "", b'{ "type" : "object" }'),
+)
 _NOT_REQUESTS = (
     b"",
     b" ",
@@ -38,11 +47,16 @@ def check_dialect(dialect: Dialect, bodies: Iterable[bytes], replies: Iterable[t
         _check_splicing(dialect, request)
         _check_resending(dialect, request)
         _check_cut_bodies(dialect, request.raw)
+        _check_rewording(dialect, request)
+        _check_offering(dialect, request)
+        _check_speaking(dialect, request)
+        _check_revealing(dialect, request)
     _check_refuses_what_is_no_request(dialect)
     for body, streamed in replies:
         _check_reply(dialect, body, streamed=streamed)
         for request in requests:
             _check_echo(dialect, request, dialect.read(body, streamed=streamed).messages)
+        _check_answering(dialect, dialect.read(body, streamed=streamed).messages)
     _check_refusals(dialect)
 
 
@@ -120,12 +134,126 @@ def _check_echo(dialect: Dialect, request: Request, said: Sequence[Message]) -> 
     assert [each.role for each in again] == [each.role for each in said]
 
 
+def _check_rewording(dialect: Dialect, request: Request) -> None:
+    """What tools and the assistant said can be said otherwise, and calls made otherwise; prompts, thinking and system cannot."""
+    for index, message in enumerate(request.messages):
+        assert dialect.reword(message, {}) == message, "rewording nothing changed a message"
+        for position, part in enumerate(message.parts):
+            words = _words_for(part, _SOME_WORDS)
+            try:
+                new = dialect.reword(message, {position: words})
+            except ValueError:
+                assert not _must_be_reworded(part), f"message {index}, part {position}: a {part.kind} could not be reworded"
+                continue
+            assert part.kind not in _NEVER_REWORDED, f"message {index}, part {position}: a {part.kind} was reworded"
+            assert replace(new, raw=message.raw, parts=message.parts) == message, "rewording changed whose a message is"
+            other = dialect.reword(message, {position: _words_for(part, _OTHER_WORDS)})
+            assert new.raw.replace(_SOME_WORDS, _OTHER_WORDS) == other.raw, "more than the words depends on the words"
+            _check_said_so(dialect, request, index, new)
+            _check_nothing_is_refused(dialect, message, position)
+
+
+def _check_said_so(dialect: Dialect, request: Request, index: int, new: Message) -> None:
+    messages = (*request.messages[:index], new, *request.messages[index + 1 :])
+    again = dialect.parse(dialect.render(replace(request, messages=messages)))
+    assert list(map(_told, again.messages[index].parts)) == list(map(_told, new.parts)), (
+        f"message {index}: what was reworded is read otherwise"
+    )
+    assert [each.raw for each in again.messages] == [each.raw for each in messages]
+    assert dialect.check(again, request) == (), f"message {index}, reworded: {dialect.check(again, request)}"
+
+
+def _check_nothing_is_refused(dialect: Dialect, message: Message, position: int) -> None:
+    for words in (b"", b" \n", b"\xff"):
+        try:
+            dialect.reword(message, {position: words})
+        except ValueError:
+            continue
+        raise AssertionError(f"a part was reworded with {words!r}")
+
+
+def _check_offering(dialect: Dialect, request: Request) -> None:
+    """Our tools stand beside the client's, the same bytes each time; everything else is as it was."""
+    offered = dialect.offer(request.raw, _TOOLS)
+    assert dialect.offer(request.raw, _TOOLS) == offered, "a tool is offered in other bytes the second time"
+    assert dialect.offer(request.raw, ()) == request.raw, "offering nothing changed the body"
+    names = [tool.name for tool in _TOOLS]
+    if offered == request.raw:
+        assert not dialect.injectable(request, names), "tools may be offered, but are not"
+        return
+    again = dialect.parse(offered)
+    ours = [tool for tool in again.tools if tool.name in names]
+    assert [tool.name for tool in ours] == names, "our tools do not stand there, in order"
+    assert [tool for tool in again.tools if tool not in ours] == list(request.tools), "the client's tools changed"
+    assert [each.raw for each in again.messages] == [each.raw for each in request.messages]
+    assert (again.params, again.system) == (request.params, request.system)
+    assert not request.previous or not dialect.injectable(request, names), "the provider holds a part of this conversation"
+    assert not dialect.injectable(again, names), "tools of our names are there already"
+    if dialect.injectable(request, names):
+        assert dialect.check(again, request) == (), f"with tools: {dialect.check(again, request)}"
+    try:
+        dialect.offer(offered, _TOOLS)
+    except ValueError:
+        return
+    raise AssertionError("a tool was offered twice")
+
+
+def _check_speaking(dialect: Dialect, request: Request) -> None:
+    """A message of ours is read as the user's, also where it stands alone."""
+    said = dialect.say("“said” \\ \n\0 \ud800")
+    assert (said.role, said.span, [part.kind for part in said.parts]) == (Role.USER, None, [Kind.PROMPT])
+    assert said.parts[0].content.decode() == "“said” \\ \n\0 ?"
+    for messages in ((said,), (said, *request.messages), (*request.messages, said)):
+        again = dialect.parse(dialect.render(replace(request, messages=messages)))
+        assert _essences(again.messages) == _essences(messages), "a message that was said changes others"
+
+
+def _check_answering(dialect: Dialect, said: Sequence[Message]) -> None:
+    """Every call in a reply can be answered, and the answers are read as its results."""
+    calls = [part.call for message in said for part in message.parts if part.kind.family is Kind.TOOL_CALL and part.call]
+    answers = dialect.answer([Answer(call, f"to {call}", failed=bool(number)) for number, call in enumerate(calls)])
+    results = [part for raw in answers for part in dialect.understand(raw).parts]
+    assert [(part.call, part.content.decode()) for part in results] == [(call, f"to {call}") for call in calls]
+
+
+def _check_revealing(dialect: Dialect, request: Request) -> None:
+    """What was hidden stands again where it stood, the same bytes each time; where nothing was, nothing changes."""
+    links = tuple(link(ROOT, request.messages))
+    assert dialect.render(dialect.reveal(request, links, {})) == request.raw, "revealing nothing changed the body"
+    if not links:
+        return
+    last, before = links[-1], dialect.say("before").raw
+    told = Hidden(last.chain, before=(before,), instead=dialect.say("instead").raw)
+    revealed = dialect.reveal(request, links, {last.chain: told})
+    assert dialect.reveal(request, links, {last.chain: told}) == revealed, "what is revealed differs the second time"
+    assert dialect.reveal(request, links, {Chain("elsewhere"): told}) == request, "another line's turns were revealed"
+    again = dialect.parse(dialect.render(revealed))
+    raws = [each.raw for each in request.messages]
+    assert [each.raw for each in again.messages][-2:] == [before, told.instead]
+    assert [each.essence for each in again.messages[:-2]] == [each.essence for each in request.messages[:-1]]
+    assert len(again.messages) == len(raws) + 1
+
+
 def _check_refusals(dialect: Dialect) -> None:
     for status in (400, 401, 403, 404, 413, 429, 500, 502, 503, 504, 529):
         reply = dialect.read(dialect.refuse(status, f"no: {status} \ud800"), streamed=False)
         assert reply.error, f"the refusal for {status} is not read as an error"
         assert not reply.complete
         assert not reply.messages
+
+
+def _words_for(part: Part, words: bytes) -> bytes:
+    is_json = part.kind.family is Kind.TOOL_CALL and part.media != "text/plain"
+    return b'{"said":"%s"}' % words if is_json else words
+
+
+def _must_be_reworded(part: Part) -> bool:
+    return bool(part.content) and part.kind.family in (Kind.TOOL_RESULT, Kind.TOOL_CALL, Kind.RESPONSE)
+
+
+def _told(part: Part) -> tuple[Kind, bytes, str, str, str]:
+    """A part but for its special kind, which another message's call can tell."""
+    return part.kind.family, part.content, part.media, part.tool, part.call
 
 
 def _essences(messages: Sequence[Message]) -> list[tuple[str, bool]]:

@@ -1,0 +1,138 @@
+"""What can be changed in an Anthropic request, in Anthropic's own forms."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from hotset.dialects import changes, envelope, rewording, wire
+from hotset.dialects.node import Node, is_text, node, says
+from hotset.dialects.reply import Understand
+from hotset.dialects.rewording import Slot
+from hotset.dialects.splice import splice
+from hotset.nouns.link import Link
+from hotset.nouns.message import Answer, Message, Request, Span, ToolSpec
+from hotset.nouns.page import Chain, Role
+from hotset.nouns.window import Hidden
+
+
+def slots(message: Node) -> Iterator[Slot | None]:
+    members = message.members()
+    role, content = says(members, "role"), members.get("content")
+    if role not in ("user", "assistant") or content is None:
+        return
+    if content.is_text:
+        yield rewording.text(content) if role == "assistant" else None
+    for block in content.elements():
+        yield from _block_slots(block, role)
+
+
+def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
+    outer = envelope.opened(body, "messages")
+    theirs = wire.as_list(outer.tree("tools"))
+    names = [wire.as_text(wire.as_object(tool).get("name")) for tool in theirs]
+    # The client marked its last tool as the end of what the provider caches: it must stay the last.
+    is_marked = bool(theirs and wire.as_object(theirs[-1]).get("cache_control"))
+    return changes.offer(outer, tools, _tool, names, before_last=is_marked)
+
+
+def answer(results: Sequence[Answer]) -> tuple[bytes, ...]:
+    return (wire.encode({"role": "user", "content": [_result(each) for each in results]}),) if results else ()
+
+
+def say(text: str) -> bytes:
+    return wire.encode({"role": "user", "content": changes.spoken(text)})
+
+
+def reveal(request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidden], understand: Understand) -> Request:
+    """As in every dialect, but results join the user's message behind the calls: the provider wants them all in one."""
+    messages, still = list(request.messages), dict(hidden)
+    for index, link in enumerate(links):
+        told = hidden.get(link.chain)
+        if told is None or not told.after:
+            continue
+        blocks = [block for raw in told.after for block in _blocks(raw)]
+        behind = next((here for here in range(index + 1, len(messages)) if messages[here].role is not Role.SYSTEM), None)
+        if behind is not None and messages[behind].role is Role.USER:
+            messages[behind] = _answered(messages[behind], blocks, understand)
+            still[link.chain] = replace(told, after=())
+        else:
+            still[link.chain] = replace(told, after=(_message_of(blocks),))
+    answered = replace(request, messages=tuple(messages)) if still != hidden else request
+    return changes.reveal(answered, links, still, understand, slots)
+
+
+def injectable(request: Request, names: Collection[str]) -> bool:
+    fields = changes.params(request)
+    chosen = wire.as_object(fields.get("tool_choice")).get("type", "auto")
+    format = fields.get("output_format") or wire.as_object(fields.get("output_config")).get("format")
+    is_fixed = bool(fields.get("thread")) or chosen not in ("auto", "any") or changes.is_structured(format)
+    return not is_fixed and changes.is_open(request, names, ("max_tokens",))
+
+
+def _block_slots(block: Node, role: str) -> Iterator[Slot | None]:
+    members = block.members()
+    match says(members, "type"):
+        case "text" if role == "assistant" and is_text(members, "text"):
+            yield rewording.text(members["text"])
+        case "tool_use" if is_text(members, "name", "id") and "input" in members:
+            yield rewording.given_object(members["input"])
+        case "tool_result" if is_text(members, "tool_use_id"):
+            yield from _result_slots(block, members.get("content"))
+        case _:
+            yield None
+
+
+def _result_slots(block: Node, content: Node | None) -> Iterator[Slot | None]:
+    inner = content.elements() if content else ()
+    if not inner:
+        yield rewording.text_member(block, "content", content)
+    for each in inner:
+        members = each.members()
+        kind = says(members, "type")
+        if kind == "text" and is_text(members, "text"):
+            yield rewording.text(members["text"])
+        elif kind == "tool_reference":
+            yield None  # it makes a deferred tool callable: as a text it would not
+        else:
+            yield rewording.text_block(each)
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "input_schema": changes.schema(tool)}
+
+
+def _result(given: Answer) -> dict[str, Any]:
+    block = {"type": "tool_result", "tool_use_id": given.call, "content": changes.plain(given.text)}
+    return block | {"is_error": True} if given.failed else block
+
+
+def _blocks(raw: bytes) -> list[bytes]:
+    """A block, or the blocks of a message that holds some, as `answer` makes it."""
+    members = node(raw).members()
+    return [block.raw for block in members["content"].elements()] if "role" in members else [raw]
+
+
+def _message_of(blocks: Sequence[bytes]) -> bytes:
+    return b'{"role":"user","content":[%s]}' % b",".join(blocks)
+
+
+def _answered(message: Message, blocks: Sequence[bytes], understand: Understand) -> Message:
+    said = (part for part in message.parts if part.content or part.call)  # an empty text makes way for the results
+    return replace(message, raw=_joined(message.raw, blocks), parts=(*understand(_message_of(blocks)).parts, *said))
+
+
+def _joined(raw: bytes, blocks: Sequence[bytes]) -> bytes:
+    """The message with these blocks in front of what it says."""
+    message = node(raw)
+    content = message.members().get("content")
+    front = b",".join(blocks)
+    if content is None:
+        here = message.span.start + 1
+        return splice(raw, [(Span(here, here), b'"content":[%s],' % front)])
+    if content.elements():
+        here = content.span.start + 1
+        return splice(raw, [(Span(here, here), front + b",")])
+    said = b',{"type":"text","text":%s}' % content.raw if content.is_text and content.value() else b""
+    return splice(raw, [(content.span, b"[" + front + said + b"]")])

@@ -1,0 +1,191 @@
+"""What a client sees of an Anthropic turn in which the model called tools of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from hotset.dialects import wire
+from hotset.dialects.frames import Frame, event
+from hotset.dialects.view import (
+    DocumentView,
+    Places,
+    Read,
+    Refuse,
+    Round,
+    StreamView,
+    View,
+    exchanged,
+    in_one_message,
+    is_call,
+    is_ours,
+    observed,
+    summed,
+)
+from hotset.nouns.link import Link
+from hotset.nouns.message import Reply
+from hotset.nouns.window import Hidden
+
+_OF_A_BLOCK = frozenset({"content_block_start", "content_block_delta", "content_block_stop"})
+_END = frozenset({"message_delta", "message_stop"})
+_THINKING = frozenset({"thinking", "redacted_thinking"})
+_COUNTS = frozenset({"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"})
+"""What the end of a turn of several rounds must tell anew: its beginning told of the first round alone."""
+
+
+def view(ours: frozenset[str], read: Read, refuse: Refuse, *, streamed: bool) -> View:
+    if streamed:
+        return StreamView(_Editor(ours, refuse), read, hidden)
+    return DocumentView(read, lambda reply, _: observe(reply, ours), partial(merge, ours=ours), hidden)
+
+
+@dataclass(slots=True)
+class _Editor:
+    ours: frozenset[str]
+    refuse: Refuse
+    plain: bool = True
+    ended: bool = False
+    _is_first: bool = True
+    _blocks: Places = field(default_factory=Places)
+    _held: list[Frame | bytes] = field(default_factory=list)
+    """The end and what came behind it; a frame is still to be worded."""
+    _earlier: dict[str, Any] = field(default_factory=dict)
+    """Usage of the rounds before this one."""
+    _usage: dict[str, Any] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        self.plain = self.ended = self._is_first = False
+        self._earlier = summed(self._earlier, self._usage)
+        self._usage = {}
+        self._blocks.begin()
+        self._held.clear()
+
+    def show(self, frame: Frame) -> bytes:
+        tree = wire.as_object(wire.lenient(frame.data))
+        kind = wire.as_text(tree.get("type")) or (frame.name if tree else "")
+        self.ended = self.ended or kind in ("message_stop", "error")
+        self._count(kind, tree)
+        if kind == "message_delta":
+            self._held.append(frame)
+            return b""
+        shown = self._shown(frame, kind, tree)
+        if not self._held and kind not in _END:
+            return shown
+        self._held.append(shown)
+        return b""
+
+    def end(self, last: Round) -> bytes:
+        if last.calls and not last.complete:
+            # It broke off before its last event: how the turn would have ended nobody knows.
+            return b"".join(each for each in self._held if isinstance(each, bytes))
+        return b"".join(each if isinstance(each, bytes) else self._ending(each, last) for each in self._held)
+
+    def error(self, status: int, body: bytes) -> bytes:
+        tree = wire.as_object(wire.lenient(body))
+        is_own = tree.get("type") == "error" and isinstance(tree.get("error"), dict)
+        refusal = wire.encode(tree) if is_own else self.refuse(status, f"The upstream answered with status {status}.")
+        return event(refusal, "error")
+
+    def observe(self, reply: Reply) -> Round:
+        return observe(reply, self.ours)
+
+    def _count(self, kind: str, tree: dict[str, Any]) -> None:
+        """Counts are cumulative: a later event replaces what it names."""
+        usage = tree.get("usage") if kind == "message_delta" else wire.as_object(tree.get("message")).get("usage")
+        self._usage |= {name: count for name, count in wire.as_object(usage).items() if count is not None}
+
+    def _shown(self, frame: Frame, kind: str, tree: dict[str, Any]) -> bytes:
+        if kind == "message_start" and not self._is_first:
+            return b""
+        if kind not in _OF_A_BLOCK:
+            return frame.raw
+        index = wire.as_count(tree.get("index"))
+        if kind == "content_block_start":
+            is_own = _is_own(wire.as_object(tree.get("content_block")), self.ours)
+            self._blocks.meet(index, hidden=is_own)
+            self.plain = self.plain and not is_own
+        place = self._blocks.of(index)
+        if place is None:
+            return b""
+        return frame.raw if place == index else _reworded(frame, index=wire.encode(place))
+
+    def _ending(self, frame: Frame, last: Round) -> bytes:
+        tree = wire.as_object(wire.lenient(frame.data))
+        values: dict[str, bytes] = {}
+        if (stop := _stop(wire.as_object(tree.get("delta")).get("stop_reason"), last)) is not None:
+            delta = wire.member_of(wire.salvaged(frame.data)[0], "delta")
+            values["delta"] = exchanged(delta, {"stop_reason": wire.encode(stop)})
+        if not self._is_first:
+            told = wire.as_object(tree.get("usage"))
+            total = summed(self._earlier, self._usage)
+            values["usage"] = wire.encode({name: count for name, count in total.items() if name in told or name in _COUNTS})
+        return _reworded(frame, **values) if values else frame.raw
+
+
+def observe(reply: Reply, ours: frozenset[str]) -> Round:
+    found = [part for message in reply.messages for part in message.parts if is_call(part)]
+    foreign = any(not is_ours(part, ours) for part in found)
+    raws = tuple(raw for message in reply.messages if (raw := _with_blocks(_sendable(message.raw))))
+    return observed(reply, ours, raws, foreign=foreign)
+
+
+def merge(bodies: Sequence[bytes], last: Round, ours: frozenset[str]) -> bytes:
+    """The last document under the first one's name, with the blocks of all of them but our calls."""
+    trees = [wire.as_object(wire.lenient(body)) for body in bodies]
+    blocks = [
+        raw
+        for body, tree in zip(bodies, trees, strict=True)
+        for raw, block in zip(wire.elements_of(wire.member_of(body, "content")), wire.as_list(tree.get("content")), strict=False)
+        if not _is_own(wire.as_object(block), ours)
+    ]
+    values = {"content": b"[" + b",".join(blocks) + b"]"}
+    if (stop := _stop(trees[-1].get("stop_reason"), last)) is not None:
+        values["stop_reason"] = wire.encode(stop)
+    if len(bodies) > 1:
+        usage: Any = {}
+        for tree in trees:
+            usage = summed(usage, wire.as_object(tree.get("usage")))
+        values |= {"id": wire.encode(trees[0].get("id")), "usage": wire.encode(usage)}
+    return exchanged(bodies[-1], values)
+
+
+def hidden(rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:
+    """The client's one message stands for the last round; what came before it stands before it. Answers to calls of ours beside
+    the client's are blocks: they must stand in the one message that answers all of them."""
+    blocks = [[block for raw in each for block in wire.elements_of(wire.member_of(raw, "content"))] for each in answers]
+    whole = [*answers[: len(rounds) - 1], *blocks[len(rounds) - 1 :]]
+    return in_one_message(rounds, whole, links, _without_calls)
+
+
+def _stop(reason: Any, last: Round) -> str | None:
+    """Another reason to stop, where the one that was given is a call that the client does not see."""
+    return "end_turn" if reason == "tool_use" and last.calls and not last.foreign else None
+
+
+def _reworded(frame: Frame, **values: bytes) -> bytes:
+    return frame.saying(exchanged(wire.salvaged(frame.data)[0], values))
+
+
+def _is_own(block: dict[str, Any], ours: frozenset[str]) -> bool:
+    return block.get("type") == "tool_use" and block.get("name") in ours
+
+
+def _sendable(raw: bytes) -> list[tuple[bytes, dict[str, Any]]]:
+    """The blocks of a message. Models say empty texts, and the provider takes none back."""
+    blocks = [(each, wire.as_object(wire.lenient(each))) for each in wire.elements_of(wire.member_of(raw, "content"))]
+    return [(each, tree) for each, tree in blocks if tree.get("type") != "text" or wire.as_text(tree.get("text")).strip()]
+
+
+def _without_calls(said: Round) -> bytes:
+    """A round's message without our calls, and without the thinking that led to nothing else: none may end a message."""
+    ids = {call.id for call in said.calls}
+    blocks = [each for raw in said.raws for each in _sendable(raw) if each[1].get("id") not in ids]
+    while blocks and blocks[-1][1].get("type") in _THINKING:
+        blocks.pop()
+    return _with_blocks(blocks)
+
+
+def _with_blocks(blocks: Sequence[tuple[bytes, dict[str, Any]]]) -> bytes:
+    return b'{"role":"assistant","content":[%s]}' % b",".join(raw for raw, _ in blocks) if blocks else b""

@@ -1,0 +1,317 @@
+"""What a client sees of a Chat Completions turn in which the model called tools of ours.
+
+Several choices cannot go on as one turn. Where a reply has more than one, it is shown as it came, and no call in it is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from hotset.dialects import wire
+from hotset.dialects.frames import Frame, event
+from hotset.dialects.view import (
+    DocumentView,
+    Places,
+    Read,
+    Refuse,
+    Round,
+    StreamView,
+    View,
+    exchanged,
+    in_one_message,
+    is_call,
+    is_ours,
+    observed,
+    summed,
+)
+from hotset.nouns.link import Link
+from hotset.nouns.message import Reply
+from hotset.nouns.window import Hidden
+
+_FRAME = ("id", "created", "model")
+"""By these a client tells that chunks belong together: those of the first round stay."""
+
+_TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
+"""What one round says after the other is one text for the client."""
+
+
+@dataclass(slots=True)
+class _Call:
+    """A tool call of this round."""
+
+    id: str
+    index: int
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    frame: Frame
+    tree: dict[str, Any]
+    calls: tuple[_Call, ...] = ()
+    """Whose deltas it carries, in their order."""
+
+    @property
+    def choice(self) -> dict[str, Any]:
+        return wire.as_object(next(iter(wire.as_list(self.tree.get("choices"))), None))
+
+    @property
+    def is_end(self) -> bool:
+        is_count = not self.choice and isinstance(self.tree.get("usage"), dict)
+        return self.is_done or is_count or bool(self.choice.get("finish_reason"))
+
+    @property
+    def is_done(self) -> bool:
+        return self.frame.data.strip() == b"[DONE]"
+
+    @property
+    def says_more(self) -> bool:
+        delta = wire.as_object(self.choice.get("delta"))
+        return any(delta.get(name) for name in (*_TEXTS, "tool_calls"))
+
+
+def view(ours: frozenset[str], read: Read, refuse: Refuse, *, streamed: bool) -> View:
+    if streamed:
+        return StreamView(_Editor(ours, refuse), read, hidden)
+    return DocumentView(read, lambda reply, _: observe(reply, ours), partial(merge, ours=ours), hidden)
+
+
+@dataclass(slots=True)
+class _Editor:
+    ours: frozenset[str]
+    refuse: Refuse
+    plain: bool = True
+    ended: bool = False
+    _is_first: bool = True
+    _is_opaque: bool = False
+    _name: dict[str, bytes] = field(default_factory=dict)
+    """How the first round's chunks name themselves."""
+    _calls: dict[int, _Call] = field(default_factory=dict)
+    """The latest call of this round under each number."""
+    _places: Places = field(default_factory=Places)
+    _hides: bool = False
+    """This round calls tools of ours."""
+    _waiting: list[_Chunk] = field(default_factory=list)
+    """Chunks from one on that begins a call and does not yet name its tool."""
+    _held: list[tuple[_Chunk, bytes]] = field(default_factory=list)
+    """The end and what came behind it, with what is shown of each."""
+    _earlier: dict[str, Any] = field(default_factory=dict)
+    _usage: dict[str, Any] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        self.plain = self.ended = self._is_first = False
+        self._earlier = summed(self._earlier, self._usage)
+        self._usage = {}
+        self._hides = False
+        self._places.begin()
+        for each in (self._calls, self._waiting, self._held):
+            each.clear()
+
+    def show(self, frame: Frame) -> bytes:
+        chunk = self._read(frame)
+        self.ended = self.ended or chunk.is_done or bool(chunk.tree.get("error"))
+        self._waiting.append(chunk)
+        is_unnamed = any(not call.name for each in self._waiting for call in each.calls)
+        return b"" if is_unnamed and not chunk.is_end else self._released()
+
+    def end(self, last: Round) -> bytes:
+        shown = self._released()
+        if last.calls and not last.complete:
+            # It broke off before its last event: how the turn would have ended nobody knows.
+            return shown + b"".join(chunk.frame.saying(data) for chunk, data in self._held if not chunk.is_end)
+        return shown + b"".join(chunk.frame.saying(self._ending(chunk, data, last)) for chunk, data in self._held)
+
+    def error(self, status: int, body: bytes) -> bytes:
+        tree = wire.as_object(wire.lenient(body))
+        refusal = wire.encode(tree) if tree.get("error") else self.refuse(status, f"The upstream answered with status {status}.")
+        return event(refusal)
+
+    def observe(self, reply: Reply) -> Round:
+        return observe(reply, self.ours)
+
+    def _read(self, frame: Frame) -> _Chunk:
+        tree = wire.as_object(wire.lenient(frame.data))
+        chunk = _Chunk(frame, tree)
+        if isinstance(tree.get("usage"), dict):
+            self._usage = tree["usage"]
+        indexes = [wire.as_count(wire.as_object(choice).get("index")) for choice in wire.as_list(tree.get("choices"))]
+        self._is_opaque = self._is_opaque or any(indexes) or len(indexes) > 1
+        if not indexes or self._is_opaque:
+            return chunk
+        if self._is_first and not self._name:
+            self._name = {name: wire.encode(tree[name]) for name in _FRAME if name in tree}
+        deltas = wire.as_list(wire.as_object(chunk.choice.get("delta")).get("tool_calls"))
+        return _Chunk(frame, tree, tuple(self._meet(wire.as_object(delta)) for delta in deltas))
+
+    def _meet(self, delta: dict[str, Any]) -> _Call:
+        """Some providers number every call 0 and tell them apart by id; some give no number at all."""
+        id = wire.as_text(delta.get("id"))
+        number = delta.get("index")
+        index = number if isinstance(number, int) else max(0, len(self._calls) - 1)
+        call = self._calls.get(index)
+        if call is None or (id and call.id and id != call.id):
+            call = self._calls[index] = _Call(id, index)
+        call.id = call.id or id
+        inner = delta.get("function") or delta.get("custom")
+        call.name = wire.as_text(wire.as_object(inner).get("name")) or call.name
+        return call
+
+    def _released(self) -> bytes:
+        waiting, self._waiting = self._waiting, []
+        return b"".join(self._settled(chunk) for chunk in waiting)
+
+    def _settled(self, chunk: _Chunk) -> bytes:
+        data = self._edited(chunk)
+        if data is None:
+            return b""
+        released = b""
+        if self._held and chunk.says_more and not self._hides:  # some providers call every chunk the last
+            released = b"".join(each.frame.saying(known) for each, known in self._held)
+            self._held.clear()
+        if self._held or chunk.is_end:
+            self._held.append((chunk, data))
+            return released
+        return released + chunk.frame.saying(data)
+
+    def _edited(self, chunk: _Chunk) -> bytes | None:
+        """The chunk as the client sees it; None where there is nothing for it to see."""
+        is_said_as_it_is = self._is_first and not chunk.calls
+        if is_said_as_it_is or self._is_opaque or not isinstance(chunk.tree.get("choices"), list):
+            return chunk.frame.data
+        is_counted = isinstance(chunk.tree.get("usage"), dict)
+        if not chunk.choice:
+            return self._named(chunk.frame.data) if is_counted else None
+        text = wire.salvaged(chunk.frame.data)[0]
+        said = wire.elements_of(wire.member_of(text, "choices"))[0]
+        delta = wire.member_of(said, "delta")
+        edited = self._delta(delta, chunk.calls)
+        if edited == delta:
+            return self._named(chunk.frame.data)
+        left = wire.as_object(wire.lenient(edited))
+        if not any(left.values()) and not chunk.choice.get("finish_reason") and not is_counted:
+            return None
+        return self._named(exchanged(text, {"choices": b"[" + exchanged(said, {"delta": edited}) + b"]"}))
+
+    def _delta(self, raw: bytes, calls: Sequence[_Call]) -> bytes:
+        if not raw.startswith(b"{"):
+            return raw
+        said = {name: bytes(value) for name, value in wire.members(raw, "a delta").items()}
+        left = {name: value for name, value in said.items() if self._is_first or name != "role"}
+        if calls:
+            deltas = wire.elements_of(left.pop("tool_calls"))
+            shown = list(self._shown(deltas, calls))
+            left |= {"tool_calls": said["tool_calls"] if shown == deltas else b"[%s]" % b",".join(shown)} if shown else {}
+        return raw if left == said else wire.encode({name: msgspec.Raw(value) for name, value in left.items()})
+
+    def _shown(self, deltas: Sequence[bytes], calls: Sequence[_Call]) -> Iterator[bytes]:
+        """The deltas of calls that are not ours, counted on."""
+        for raw, call in zip(deltas, calls, strict=True):
+            tree = wire.as_object(wire.lenient(raw))
+            is_own = call.name in self.ours and "custom" not in tree
+            self._places.meet(call.index, hidden=is_own)
+            self._hides = self._hides or is_own
+            self.plain = self.plain and not is_own
+            place = self._places.of(call.index)
+            if place is not None:
+                yield exchanged(raw, {"index": wire.encode(place)}) if place != call.index and "index" in tree else raw
+
+    def _named(self, data: bytes) -> bytes:
+        if self._is_first or not self._name:
+            return data
+        text = wire.salvaged(data)[0]
+        return exchanged(text, {name: value for name, value in self._name.items() if wire.member_of(text, name) != value})
+
+    def _ending(self, chunk: _Chunk, data: bytes, last: Round) -> bytes:
+        values: dict[str, bytes] = {}
+        text = wire.salvaged(data)[0]
+        if chunk.choice and (stop := _stop(chunk.choice.get("finish_reason"), last)) is not None and not self._is_opaque:
+            said = wire.elements_of(wire.member_of(text, "choices"))[0]
+            values["choices"] = b"[" + exchanged(said, {"finish_reason": wire.encode(stop)}) + b"]"
+        if not self._is_first and isinstance(chunk.tree.get("usage"), dict):
+            values["usage"] = wire.encode(summed(self._earlier, self._usage))
+        return exchanged(text, values) if values else data
+
+
+def observe(reply: Reply, ours: frozenset[str]) -> Round:
+    mine = ours if len(reply.messages) == 1 else frozenset[str]()
+    found = [part for message in reply.messages for part in message.parts if is_call(part)]
+    foreign = any(not is_ours(part, mine) for part in found)
+    return observed(reply, mine, tuple(message.raw for message in reply.messages if not message.aside), foreign=foreign)
+
+
+def merge(bodies: Sequence[bytes], last: Round, ours: frozenset[str]) -> bytes:
+    """The last document under the first one's name, with the texts of all of them and none of our calls."""
+    trees = [wire.as_object(wire.lenient(body)) for body in bodies]
+    choices = [raw for body in bodies for raw in wire.elements_of(wire.member_of(body, "choices"))[:1]]
+    said = exchanged(choices[-1], {"message": _merged([wire.member_of(raw, "message") or b"{}" for raw in choices], ours)})
+    if (stop := _stop(wire.as_object(wire.lenient(said)).get("finish_reason"), last)) is not None:
+        said = exchanged(said, {"finish_reason": wire.encode(stop)})
+    values = {"choices": b"[" + said + b"]"}
+    if len(bodies) > 1:
+        values |= {name: wire.encode(trees[0][name]) for name in _FRAME if name in trees[0]}
+        usage: Any = {}
+        for tree in trees:
+            usage = summed(usage, wire.as_object(tree.get("usage")))
+        values |= {"usage": wire.encode(usage)} if usage else {}
+    return exchanged(bodies[-1], values)
+
+
+def hidden(rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:
+    """The client's one message stands for the last round; what came before it stands before it. Answers to calls of ours beside
+    the client's are messages right behind it."""
+    return in_one_message(rounds, answers, links, _without_calls)
+
+
+def _stop(reason: Any, last: Round) -> str | None:
+    """Another reason to stop, where the one that was given is a call that the client does not see."""
+    return "stop" if reason == "tool_calls" and last.calls and not last.foreign else None
+
+
+def _merged(messages: Sequence[bytes], ours: frozenset[str]) -> bytes:
+    trees = [wire.as_object(wire.lenient(raw)) for raw in messages]
+    left = {name: bytes(value) for name, value in wire.members(messages[-1], "a message").items()}
+    for name in _TEXTS:
+        texts = [tree[name] for tree in trees if tree.get(name)]
+        if len(trees) > 1 and texts:
+            left[name] = wire.encode(_joined(texts))
+    return _without(wire.encode({name: msgspec.Raw(value) for name, value in left.items()}), lambda call: _name(call) in ours)
+
+
+def _joined(texts: Sequence[Any]) -> Any:
+    """One text; a list of blocks where one of them is a list."""
+    if all(isinstance(text, str) for text in texts):
+        return "".join(texts)
+    return [block for text in texts for block in (text if isinstance(text, list) else [{"type": "text", "text": text}])]
+
+
+def _name(call: dict[str, Any]) -> str:
+    return wire.as_text(wire.as_object(call.get("function")).get("name"))
+
+
+def _without_calls(said: Round) -> bytes:
+    """A round's message without our calls; nothing where it says nothing else."""
+    ids = {call.id for call in said.calls}
+    for raw in said.raws:
+        left = _without(raw, lambda call: call.get("id") in ids)
+        tree = wire.as_object(wire.lenient(left))
+        if any(tree.get(name) for name in ("content", "refusal", "tool_calls", "function_call", "audio")):
+            return left
+    return b""
+
+
+def _without(raw: bytes, is_own: Callable[[dict[str, Any]], bool]) -> bytes:
+    """A message without some of its calls."""
+    left = {name: bytes(value) for name, value in wire.members(raw, "a message").items()}
+    calls = wire.elements_of(left.get("tool_calls", b""))
+    shown = [call for call in calls if not is_own(wire.as_object(wire.lenient(call)))]
+    if len(shown) == len(calls):
+        return raw
+    left["tool_calls"] = b"[" + b",".join(shown) + b"]"
+    if not shown:
+        del left["tool_calls"]
+    return wire.encode({name: msgspec.Raw(value) for name, value in left.items()})

@@ -1,0 +1,107 @@
+"""What can be changed in a Responses request, in the forms of that dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from hotset.dialects import changes, envelope, rewording, wire
+from hotset.dialects.node import Node, is_text, says
+from hotset.dialects.rewording import Slot
+from hotset.nouns.message import Answer, Request, ToolSpec
+
+CALLS = {
+    "function_call": "arguments",
+    "custom_tool_call": "input",
+    "local_shell_call": "action",
+    "shell_call": "action",
+    "apply_patch_call": "operation",
+}
+"""Items by which the model calls a tool of the client's, and the field that says with what."""
+
+_OF_CLIENTS_TOOLS = ("function_call_output", "custom_tool_call_output")
+"""Outputs that may be a text or a list of any blocks; the others have the shape that their tool demands."""
+
+_TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
+"""Blocks that say a text, and the member that holds it."""
+
+
+def slots(item: Node) -> Iterator[Slot | None]:
+    members = item.members()
+    kind = says(members, "type") if "type" in members else "message"
+    if kind == "message":
+        yield from _message_slots(members)
+    elif kind in CALLS:
+        yield _call_slot(kind, members.get(CALLS[kind]))
+    elif kind.endswith("_output"):
+        yield from _output_slots(kind, item, members.get("output"))
+
+
+def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
+    outer = envelope.opened(body, "input")
+    names = [tool.name for tool in outer.tools("tools", lambda tool: wire.as_text(tool.get("name")))]
+    return changes.offer(outer, tools, _tool, names)
+
+
+def answer(results: Sequence[Answer]) -> tuple[bytes, ...]:
+    return tuple(
+        wire.encode({"type": "function_call_output", "call_id": each.call, "output": changes.plain(each.text)})
+        for each in results
+    )
+
+
+def say(text: str) -> bytes:
+    return wire.encode({"role": "user", "content": changes.spoken(text)})
+
+
+def injectable(request: Request, names: Collection[str]) -> bool:
+    fields = changes.params(request)
+    if fields.get("conversation") or fields.get("background"):
+        return False  # what the provider holds or goes on with alone, we cannot splice into
+    if changes.is_structured(wire.as_object(fields.get("text")).get("format")):
+        return False
+    return changes.openai_is_open(request, names, ("max_output_tokens",))
+
+
+def _message_slots(members: dict[str, Node]) -> Iterator[Slot | None]:
+    content = members.get("content")
+    if says(members, "role") != "assistant" or content is None:
+        return
+    if content.is_text:
+        yield rewording.text(content)
+    yield from map(_text_slot, content.elements())
+
+
+def _text_slot(block: Node) -> Slot | None:
+    """Where a block says its text; None where it is another kind of block."""
+    members = block.members()
+    name = _TEXTS.get(says(members, "type"), "")
+    return rewording.text(members[name]) if is_text(members, name) else None
+
+
+def _call_slot(kind: str, given: Node | None) -> Slot | None:
+    if given is None or given.is_null:
+        return None
+    is_free = kind == "custom_tool_call" and given.is_text
+    return rewording.text(given) if is_free else rewording.arguments(given)
+
+
+def _output_slots(kind: str, item: Node, output: Node | None) -> Iterator[Slot | None]:
+    is_free = kind in _OF_CLIENTS_TOOLS
+    blocks = output.elements() if output else ()
+    if not blocks:
+        is_said = output is not None and output.is_text
+        yield rewording.text_member(item, "output", output) if is_free or is_said else None
+    for block in blocks:
+        yield _text_slot(block) or (rewording.text_block(block, "input_text") if is_free else None)
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    # Left out, `strict` is true here, and every parameter would have to be required.
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": changes.schema(tool),
+        "strict": False,
+    }

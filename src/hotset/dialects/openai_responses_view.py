@@ -1,0 +1,273 @@
+"""What a client sees of a Responses turn in which the model called tools of ours.
+
+Which id a client sees. A stream says it first and last, and the official library raises where the two differ: every event carries
+the first round's. What the provider remembers under that id breaks off at our call, so a client that goes on from it by
+`previous_response_id` means the last round's id (`Round.id`). A document says its id once: it is the last round's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from hotset.dialects import wire
+from hotset.dialects.frames import Frame, event
+from hotset.dialects.reply import error_of
+from hotset.dialects.view import DocumentView, Places, Read, Refuse, Round, StreamView, View, exchanged, observed, summed
+from hotset.nouns.link import Link
+from hotset.nouns.message import Reply
+from hotset.nouns.window import Hidden
+
+_BEGIN = frozenset({"response.created", "response.queued", "response.in_progress"})
+_END = frozenset({"response.completed", "response.incomplete", "response.failed"})
+_RUN_BY_PROVIDER = frozenset(
+    {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"}
+)
+
+
+def view(ours: frozenset[str], read: Read, refuse: Refuse, *, streamed: bool) -> View:
+    if streamed:
+        return StreamView(_Editor(ours, refuse), read, hidden)
+    return DocumentView(
+        read, lambda reply, body: observe(reply, ours, is_stored=_is_stored(body)), partial(merge, ours=ours), hidden
+    )
+
+
+@dataclass(slots=True)
+class _Editor:
+    ours: frozenset[str]
+    refuse: Refuse
+    plain: bool = True
+    ended: bool = False
+    _is_first: bool = True
+    _id: bytes = b""
+    """The first round's, as JSON."""
+    _places: Places = field(default_factory=Places)
+    _number: int = -1
+    """The number of the latest event that the client got, or will get where it is held."""
+    _shown: int = -1
+    """The number of the latest event that the client got."""
+    _shift: int | None = 0
+    """What to add to the upstream's number of an event; None until a round's first is known."""
+    _held: list[tuple[Frame, bytes]] = field(default_factory=list)
+    """The end and what came behind it, with what is shown of each."""
+    _items: dict[int, bytes] = field(default_factory=dict)
+    """This round's items that the client got, whole."""
+    _before: list[bytes] = field(default_factory=list)
+    """Those of earlier rounds."""
+    _earlier: dict[str, Any] = field(default_factory=dict)
+    _usage: dict[str, Any] = field(default_factory=dict)
+    _is_stored: bool = True
+
+    def begin(self) -> None:
+        self.plain = self.ended = self._is_first = False
+        self._earlier = summed(self._earlier, self._usage)
+        self._usage = {}
+        self._before += [self._items[index] for index in sorted(self._items)]
+        self._shift, self._number = None, self._shown
+        self._places.begin()
+        self._items.clear()
+        self._held.clear()
+
+    def show(self, frame: Frame) -> bytes:
+        text, value = wire.salvaged(frame.data)
+        tree = wire.as_object(value)
+        kind = wire.as_text(tree.get("type")) or (frame.name if tree else "")
+        self.ended = self.ended or kind in _END or kind == "error"
+        self._listen(kind, tree, text)
+        data = self._edited(kind, tree, frame.data, text)
+        if data is None:
+            return b""
+        if self._held or kind in _END:
+            self._held.append((frame, data))
+            return b""
+        self._shown = self._number
+        return frame.saying(data)
+
+    def end(self, last: Round) -> bytes:
+        del last  # an event that ends a response says how it ended, not why
+        return b"".join(frame.saying(self._ending(data)) for frame, data in self._held)
+
+    def error(self, status: int, body: bytes) -> bytes:
+        given = wire.as_object(wire.lenient(body))
+        tree = given if given.get("error") else wire.as_object(wire.lenient(self.refuse(status, _said(status))))
+        message = wire.as_text(wire.as_object(tree.get("error")).get("message")) or _said(status)
+        said = {"type": "error", "code": error_of(tree), "message": message, "param": None}
+        return event(wire.encode(said | {"sequence_number": self._shown + 1}), "error")
+
+    def observe(self, reply: Reply) -> Round:
+        return observe(reply, self.ours, is_stored=self._is_stored)
+
+    def _listen(self, kind: str, tree: dict[str, Any], text: bytes) -> None:
+        index = wire.as_count(tree.get("output_index"))
+        if kind == "response.output_item.added":
+            is_own = _is_own(wire.as_object(tree.get("item")), self.ours)
+            self._places.meet(index, hidden=is_own)
+            self.plain = self.plain and not is_own
+        elif kind == "response.output_item.done" and self._places.of(index) is not None:
+            self._items[index] = wire.member_of(text, "item")
+        elif kind in _BEGIN or kind in _END:
+            response = wire.as_object(tree.get("response"))
+            self._is_stored = response.get("store") is not False
+            self._usage = wire.as_object(response.get("usage"))
+            if self._is_first and not self._id and "id" in response:
+                self._id = wire.encode(response["id"])
+
+    def _edited(self, kind: str, tree: dict[str, Any], data: bytes, text: bytes) -> bytes | None:
+        """The event as the client sees it; None where there is nothing for it to see."""
+        values: dict[str, bytes] = {}
+        index = tree.get("output_index")
+        if isinstance(index, int):
+            place = self._places.of(index)
+            if place is None:
+                self._leave_out(tree)
+                return None
+            values |= {"output_index": wire.encode(place)} if place != index else {}
+        elif kind in _BEGIN and not self._is_first:
+            self._leave_out(tree)
+            return None
+        number = tree.get("sequence_number")
+        if isinstance(number, int):
+            self._number = number + self._shifted(number)
+            values |= {"sequence_number": wire.encode(self._number)} if self._number != number else {}
+        return exchanged(text, values) if values else data
+
+    def _leave_out(self, tree: dict[str, Any]) -> None:
+        number = tree.get("sequence_number")
+        if isinstance(number, int):
+            self._shift = self._shifted(number) - 1
+
+    def _shifted(self, number: int) -> int:
+        if self._shift is None:
+            self._shift = self._number + 1 - number
+        return self._shift
+
+    def _ending(self, data: bytes) -> bytes:
+        text, tree = wire.salvaged(data)
+        if self.plain or wire.as_object(tree).get("type") not in _END:
+            return data
+        response = wire.member_of(text, "response")
+        if not response.startswith(b"{"):
+            return data
+        values: dict[str, bytes] = {}
+        told = wire.elements_of(wire.member_of(response, "output"))
+        if told or not self._items:  # some providers never repeat the items: then they do not here
+            items = [raw for raw in told if not _is_own(wire.as_object(wire.lenient(raw)), self.ours)]
+            values["output"] = b"[" + b",".join([*self._before, *items]) + b"]"
+        if not self._is_first:
+            values |= {"id": self._id} if self._id else {}
+            values |= {"usage": wire.encode(summed(self._earlier, self._usage))} if self._usage else {}
+        return exchanged(text, {"response": exchanged(response, values)})
+
+
+def observe(reply: Reply, ours: frozenset[str], *, is_stored: bool) -> Round:
+    items = [(message.raw, wire.as_object(wire.lenient(message.raw))) for message in reply.messages]
+    raws = tuple(raw for raw, item in items if is_stored or not _is_bare(item))
+    foreign = any(not _is_own(item, ours) for item in _for_the_client([item for _, item in items]))
+    return observed(reply, ours, raws, foreign=foreign)
+
+
+def merge(bodies: Sequence[bytes], last: Round, ours: frozenset[str]) -> bytes:
+    """The last document, with the items of all of them but our calls."""
+    del last
+    trees = [wire.as_object(wire.lenient(body)) for body in bodies]
+    items = [
+        raw
+        for body in bodies
+        for raw in wire.elements_of(wire.member_of(body, "output"))
+        if not _is_own(wire.as_object(wire.lenient(raw)), ours)
+    ]
+    values = {"output": b"[" + b",".join(items) + b"]"}
+    if len(bodies) > 1:
+        usage: Any = {}
+        for tree in trees:
+            usage = summed(usage, wire.as_object(tree.get("usage")))
+        values |= {"usage": wire.encode(usage)} if usage else {}
+    return exchanged(bodies[-1], values)
+
+
+def hidden(rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:
+    """Our calls and their answers stand again where they stood: before the item that the client saw next.
+
+    That is an item to build upon, with the reasoning that led to it behind ours. Only between two rounds of ours of which the
+    client saw nothing but reasoning, it is the second one's reasoning, if it can be told from others.
+    """
+    often = Counter(link.chain for link in links)
+    rows: list[Hidden] = []
+    between: list[Hidden] = []
+    """Rows of reasoning, which only hold where something to build upon follows."""
+    group, asides = list[bytes](), list[Link]()
+    for each in _in_order(rounds, answers, links):
+        if isinstance(each, bytes):
+            if group and asides and often[asides[0].chain] == 1:
+                between.append(Hidden(asides[0].chain, tuple(group)))
+                group = []
+            asides = []
+            group.append(each)
+        elif each.message.aside:
+            asides += [each] if group else []
+        else:
+            rows += [*between, Hidden(each.chain, tuple(group), asides=len(asides))] if group else []
+            between, group, asides = [], [], []
+    return tuple(rows)
+
+
+def _in_order(rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> Iterator[bytes | Link]:
+    """The turn as the model saw it: the client's items, and what was hidden from it, as bytes."""
+    unseen = list(links)
+    for number, said in enumerate(rounds):
+        answered = answers[number] if number < len(answers) else ()
+        ids = {call.id for call in said.calls}
+        trees = [wire.as_object(wire.lenient(raw)) for raw in said.raws]
+        own = [raw for raw, tree in zip(said.raws, trees, strict=True) if _call_id(tree) in ids] if answered else []
+        first = next((tree for tree in _for_the_client(trees) if _call_id(tree) not in ids), None)
+        for raw, tree in zip(said.raws, trees, strict=True):
+            if tree is first:  # ours are answered by now, the client's not yet
+                yield from (*own, *answered)
+            if _call_id(tree) not in ids:
+                yield from _up_to(raw, unseen)
+            elif first is None and answered:
+                yield raw
+        if first is None:
+            yield from answered
+
+
+def _up_to(raw: bytes, unseen: list[Link]) -> Iterator[Link]:
+    """The client's items up to the one with these bytes: reasoning that is not sent back stands between them."""
+    place = next((index for index, link in enumerate(unseen) if link.message.raw == raw), -1)
+    yield from unseen[: place + 1]
+    del unseen[: place + 1]
+
+
+def _for_the_client(items: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Items that wait for something only the client can do, and calls of ours."""
+    answered = {_call_id(item) for item in items if wire.as_text(item.get("type")).endswith("_output")}
+    for item in items:
+        kind = wire.as_text(item.get("type"))
+        is_run_elsewhere = kind in _RUN_BY_PROVIDER or item.get("execution") == "server" or _call_id(item) in answered
+        if kind == "mcp_approval_request" or (kind.endswith("_call") and not is_run_elsewhere):
+            yield item
+
+
+def _call_id(item: dict[str, Any]) -> str:
+    return wire.as_text(item.get("call_id"))
+
+
+def _is_own(item: dict[str, Any], ours: frozenset[str]) -> bool:
+    return item.get("type") == "function_call" and item.get("name") in ours
+
+
+def _is_bare(item: dict[str, Any]) -> bool:
+    """Reasoning that is only a name for what the provider did not store: sent back, it would not be found."""
+    return item.get("type") == "reasoning" and not item.get("encrypted_content") and not item.get("content")
+
+
+def _is_stored(body: bytes) -> bool:
+    return wire.as_object(wire.lenient(body)).get("store") is not False
+
+
+def _said(status: int) -> str:
+    return f"The upstream answered with status {status}."
