@@ -1,0 +1,33 @@
+"""The part of a text that was asked for, within a budget of tokens, and what to ask for next. Pure."""
+
+from __future__ import annotations
+
+from hotset.nouns.retrieval import JsonPath, Lines, Question, Regex, Rows, Slice, Symbol
+from hotset.window.slice.fit import Count, Cut
+from hotset.window.slice.json_path import by_path
+from hotset.window.slice.lines import by_lines, from_the_start
+from hotset.window.slice.question import by_question
+from hotset.window.slice.regex import by_regex
+from hotset.window.slice.rows import by_rows
+from hotset.window.slice.symbol import by_symbol
+
+__all__ = ["Count", "Cut", "cut"]
+
+
+def cut(text: str, how: Slice, room: int, count: Count) -> Cut:  # noqa: PLR0911 - one case a way
+    """What was asked for, never larger than `room` tokens by `count`. An empty text says in its note what to ask instead."""
+    match how:
+        case Lines():
+            return by_lines(text, how.spans, room, count)
+        case Rows():
+            return by_rows(text, how.spans, room, count)
+        case JsonPath():
+            return by_path(text, how.path, room, count)
+        case Symbol():
+            return by_symbol(text, how.name, room, count)
+        case Regex():
+            return by_regex(text, how.pattern, room, count)
+        case Question():
+            return by_question(text, how.words, room, count)
+        case _:
+            return from_the_start(text, room, count)

@@ -1,0 +1,131 @@
+"""What a question is about, and where a text speaks of it: words by their stems, names by their parts."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+_MOST_TERMS = 24
+_MOST_HITS = 2000  # of one term in one text: one that stands everywhere tells nothing
+_SHORT = 3  # a word of so few letters must stand whole: `id` is not meant by `idea`
+_NAME_WEIGHT, _WORD_WEIGHT, _PART_WEIGHT, _PHRASE_WEIGHT = 2.0, 1.0, 0.5, 3.0
+_SATURATION, _LENGTH = 1.2, 0.6  # BM25's k1 and b; a little less of b, because long blocks are whole functions here
+
+_NAME = re.compile(r"[\w$./@#:-]*[\w$]")
+_PHRASE = re.compile(r'"([^"]{3,200})"')
+_PART = re.compile(r"[^\W\d_]+|\d+")
+_HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^A-Za-z]+")
+_ENDINGS = ("ations", "ation", "ings", "ing", "ers", "ies", "ied", "ed", "es", "er", "s", "e", "y")
+_LEAST_STEM = 4
+_COMMON = frozenset(
+    re.findall(
+        r"\S+",
+        """
+    a about above after again all also am an and any are as at be because been before being below between both but by can could
+    did do does doing down during each few find for from further give had has have having he her here hers him his how i if in
+    into is it its itself just let me more most my no nor not now of off on once only or other our out over own please same she
+    should show so some such tell than that the their them then there these they this those through to too under until up us use
+    used using very was we were what when where which while who whom why will with would you your
+    """,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    text: str
+    """In lower case; the beginning of the words that are meant."""
+    weight: float
+
+
+def terms(question: str) -> tuple[Term, ...]:
+    """The telling words of a question, the weightiest first."""
+    found: dict[str, float] = {}
+    for text, weight in _weighed(question):
+        found[text] = max(weight, found.get(text, 0.0))
+    ranked = sorted(found.items(), key=lambda pair: -pair[1])
+    return tuple(Term(*pair) for pair in ranked[:_MOST_TERMS])
+
+
+def lowered(text: str) -> str:
+    """In lower case, with every character at its place: one capital letter alone would become two."""
+    return text.replace("\u0130", "i").lower()
+
+
+def hits(text: str, low: str, term: Term) -> Iterator[int]:
+    """Where words that begin with the term stand. `low` is the text in lower case."""
+    word = term.text
+    whole = len(word) <= _SHORT
+    found = 0
+    at = low.find(word)
+    while at >= 0 and found < _MOST_HITS:
+        if _begins(text, at) and not (whole and _goes_on(text, at + len(word))):
+            found += 1
+            yield at
+        at = low.find(word, at + len(word))
+
+
+def ranked(text: str, starts: Sequence[int], wanted: Sequence[Term]) -> list[tuple[float, int]]:
+    """The blocks of a text (by where each starts) that speak of the terms: score and number, best first (BM25)."""
+    low = lowered(text)
+    ends = [*starts[1:], len(text)]
+    mean = len(text) / max(1, len(starts))
+    scores: defaultdict[int, float] = defaultdict(float)
+    for term in wanted:
+        spoken = Counter(bisect_right(starts, at) - 1 for at in hits(text, low, term))
+        rare = term.weight * math.log(1 + (len(starts) - len(spoken) + 0.5) / (len(spoken) + 0.5))
+        for block, often in spoken.items():
+            length = 1 - _LENGTH + _LENGTH * (ends[block] - starts[block]) / mean
+            scores[block] += rare * often * (_SATURATION + 1) / (often + _SATURATION * length)
+    return sorted(((score, block) for block, score in scores.items()), key=lambda pair: (-pair[0], pair[1]))
+
+
+def stem(word: str) -> str:
+    """The word without its ending, as far as that leaves a word to tell it by."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _LEAST_STEM:
+            return word.removesuffix(ending)
+    return word
+
+
+def _weighed(question: str) -> Iterator[tuple[str, float]]:
+    for phrase in _PHRASE.findall(question):
+        yield lowered(" ".join(phrase.split())), _PHRASE_WEIGHT
+    words = list(_words(question))
+    telling = [pair for pair in words if pair[0] not in _COMMON]
+    for word, weight in telling or words:
+        yield (stem(word) if weight < _NAME_WEIGHT else word), weight
+
+
+def _words(question: str) -> Iterator[tuple[str, float]]:
+    for name in _NAME.findall(question):
+        parts = [hump for part in _PART.findall(name) for hump in _split(part)]
+        if len(parts) > 1:
+            yield lowered(name.strip("./:-#@")), _NAME_WEIGHT
+        for part in parts:
+            yield lowered(part), _PART_WEIGHT if len(parts) > 1 else _WORD_WEIGHT
+
+
+def _split(part: str) -> Iterator[str]:
+    """`parseCall` in its parts; scripts that put no space between words in pairs of signs."""
+    if part.isascii():
+        yield from _HUMPS.findall(part)
+    elif part[0] >= "\u2e80" and len(part) > 2:
+        yield from (part[at : at + 2] for at in range(len(part) - 1))
+    else:
+        yield part
+
+
+def _begins(text: str, at: int) -> bool:
+    if at == 0 or not text[at].isascii() or not text[at].isalnum():
+        return True
+    before, here = text[at - 1], text[at]
+    return not before.isalnum() or before.isdigit() != here.isdigit() or (here.isupper() and before.islower())
+
+
+def _goes_on(text: str, end: int) -> bool:
+    return end < len(text) and text[end].isascii() and text[end].isalpha() and not text[end].isupper()

@@ -1,0 +1,314 @@
+"""The tools by which a model brings back what left its window: their schema, and what a call of them asks for.
+
+The schema stands in front of every request of a session, so each word of it is paid for at every call; and it never changes,
+because a changed tool breaks the provider's cache from the first byte on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from hotset.errors import Malformed
+from hotset.nouns.message import ToolSpec
+from hotset.nouns.page import Kind
+from hotset.nouns.retrieval import (
+    END,
+    MAX_TOKENS,
+    JsonPath,
+    Lines,
+    Question,
+    Range,
+    Regex,
+    Retrieval,
+    Retrieve,
+    Rows,
+    Search,
+    Slice,
+    Span,
+    Symbol,
+    Whole,
+)
+
+RETRIEVE, SEARCH, RANGE = "retrieve_context", "search_history", "get_turn_range"
+
+_LEAST_TOKENS = 100  # room for the line that says what came back, the line that says what did not, and something between
+_MOST_TOKENS = 20_000  # a slice, not the window's worth: a larger answer would have to leave at once again
+_MOST_BYTES = 1 << 20
+_MOST_WORDS = 1000  # characters of a question that are looked at
+_MOST_PATTERN = 1000
+_MOST_ID = 200
+_MOST_SPANS = 50
+
+
+def _spec(name: str, description: str, required: list[str], **properties: dict[str, Any]) -> ToolSpec:
+    schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
+    return ToolSpec(name, description, json.dumps(schema, separators=(",", ":")).encode())
+
+
+_TEXT = {"type": "string"}
+_NUMBER = {"type": "integer"}
+
+
+def _text(description: str) -> dict[str, Any]:
+    return {**_TEXT, "description": description}
+
+
+SPECS = (
+    _spec(
+        RETRIEVE,
+        "Bring back content that was shortened or left this conversation, by id or else by iteration, tool or topic."
+        " Ask for the part you need, with one of lines, rows, path, symbol, regex, question.",
+        [],
+        id=_text("r..., c... or p... id, or a tool call id"),
+        lines=_text('"120-180,300-320"'),
+        rows=_text('of a table or array: "1-20"'),
+        path=_text("JSON path: $.items[0:5].name"),
+        symbol=_text("function, class or heading: its whole body"),
+        regex=_text("RE2; matches with context"),
+        question=_text("the parts that answer it"),
+        iteration={**_NUMBER, "description": "your n-th reply and its results"},
+        tool=_text("latest result of this tool"),
+        topic=_text("the parts of this conversation about it"),
+        max_tokens={**_NUMBER, "default": MAX_TOKENS},
+    ),
+    _spec(
+        SEARCH,
+        "Search everything said, read and returned earlier, also what left this conversation. Gives excerpts and ids.",
+        ["query"],
+        query=_TEXT,
+        type={**_TEXT, "enum": ["prompt", "response", "tool_call", "tool_result", "file", "test_result", "web_fetch", "plan"]},
+        session={**_TEXT, "enum": ["this", "all"], "default": "this"},
+        max_tokens=_NUMBER,
+    ),
+    _spec(
+        RANGE,
+        "Whole messages of turns first to last.",
+        ["first", "last"],
+        first=_NUMBER,
+        last=_NUMBER,
+        max_tokens=_NUMBER,
+    ),
+)
+"""In the order in which they are offered."""
+
+OUR_TOOLS = frozenset(spec.name for spec in SPECS)
+
+
+def parse_call(name: str, arguments: bytes) -> Retrieval:
+    """What a call of one of our tools asks for. Raises `Malformed` with a sentence that tells the model what to send instead.
+
+    Models are sloppy: numbers come as strings, spans as "12-40", "12:40" or [12, 40], fields under names of other tools.
+    """
+    readers: dict[str, Callable[[_Fields], Retrieval]] = {RETRIEVE: _retrieve, SEARCH: _search, RANGE: _range}
+    if name not in readers:
+        raise Malformed(f"no tool {name[:_MOST_ID]!r} here; there are {', '.join(readers)}")
+    return readers[name](_Fields(name, _decoded(name, arguments)))
+
+
+class _Fields:
+    """A call's arguments under any of the names that models use for them."""
+
+    def __init__(self, tool: str, given: Mapping[str, Any]) -> None:
+        self._tool = tool
+        self._given = {key: value for key, value in given.items() if value not in (None, "", [], {})}
+
+    def text(self, *names: str) -> str:
+        value = self._first(names)
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        if isinstance(value, bool) or not isinstance(value, str | int | float | None):
+            raise Malformed(f"{self._tool}: {names[0]} must be a string")
+        # A lone surrogate is a character in JSON and none in UTF-8; nothing that is kept contains one.
+        return "" if value is None else str(value).encode("utf-8", "replace").decode().strip()
+
+    def number(self, *names: str) -> int | None:
+        value = self._first(names)
+        if value is None:
+            return None
+        if isinstance(value, str):
+            found = re.fullmatch(r"\s*([+-]?[\d_,]{1,15})(\.\d*)?\s*", value)
+            value = int(re.sub(r"[_,]", "", found[1]) or 0) if found and re.search(r"\d", found[1]) else None
+        elif isinstance(value, float):
+            value = int(value) if abs(value) < END else None
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise Malformed(f"{self._tool}: {names[0]} must be a whole number, such as 12")
+        return max(-END, min(value, END))
+
+    def spans(self, *names: str) -> tuple[Span, ...]:
+        value = self._first(names)
+        return () if value is None else _spans(value, f"{self._tool}: {names[0]}")
+
+    def max_tokens(self) -> int:
+        asked = self.number("max_tokens", "tokens")
+        return MAX_TOKENS if asked is None or asked <= 0 else max(_LEAST_TOKENS, min(asked, _MOST_TOKENS))
+
+    def _first(self, names: tuple[str, ...]) -> Any:
+        return next((self._given[name] for name in names if name in self._given), None)
+
+
+def _decoded(name: str, arguments: bytes) -> Mapping[str, Any]:
+    if len(arguments) > _MOST_BYTES:
+        raise Malformed(f"{name}: its arguments are {len(arguments):,} bytes; ask with an id or a few words")
+    try:
+        given = msgspec.json.decode(arguments.strip() or b"{}")
+        if isinstance(given, str):  # written as JSON twice
+            given = msgspec.json.decode(given.strip() or "{}")
+    except (ValueError, RecursionError):
+        raise Malformed(f"{name}: its arguments are not JSON; {_EXAMPLES[name]}") from None
+    if given is None:
+        given = {}
+    if not isinstance(given, dict):
+        raise Malformed(f"{name}: its arguments must be an object; {_EXAMPLES[name]}")
+    return given
+
+
+_EXAMPLES = {
+    RETRIEVE: 'send an object such as {"id": "c0123456789ab", "lines": "120-180"}',
+    SEARCH: 'send an object such as {"query": "retry policy of the uploader"}',
+    RANGE: 'send an object such as {"first": 12, "last": 15}',
+}
+
+
+def _retrieve(fields: _Fields) -> Retrieve:
+    id = _bare(
+        fields.text("id", "ref_id", "ref", "reference", "content_id", "page_id", "call_id", "tool_call_id", "tool_use_id", "page")
+    )
+    iteration = fields.number("iteration", "iterations", "n")
+    tool, topic = fields.text("tool", "tool_name")[:_MOST_ID], fields.text("topic", "topics")[:_MOST_WORDS]
+    how = _slice(fields)
+    if id or iteration is not None or tool:
+        how = Question(topic) if topic and isinstance(how, Whole) else how
+    elif isinstance(how, Question):
+        topic = topic or how.words
+    elif not topic:
+        raise Malformed(f"{RETRIEVE}: say what to bring back: id, or iteration, tool or topic; {_EXAMPLES[RETRIEVE]}")
+    return Retrieve(id, iteration, tool, topic, how, fields.max_tokens())
+
+
+def _slice(fields: _Fields) -> Slice:  # noqa: PLR0911 - one case a way
+    """The narrowest of the ways that were given."""
+    if path := fields.text("path", "json_path", "jsonpath"):
+        return JsonPath(path[:_MOST_PATTERN])
+    if rows := fields.spans("rows", "row"):
+        return Rows(rows)
+    if lines := fields.spans("lines", "line", "line_range"):
+        return Lines(lines)
+    if symbol := fields.text("symbol", "symbols", "function", "class", "heading", "section"):
+        return Symbol(symbol[:_MOST_ID])
+    if regex := fields.text("regex", "pattern"):
+        if len(regex) > _MOST_PATTERN:
+            raise Malformed(f"{RETRIEVE}: regex has {len(regex):,} characters; {_MOST_PATTERN:,} is the most")
+        return Regex(regex)
+    if question := fields.text("question", "query", "about"):
+        return Question(question[:_MOST_WORDS])
+    return Whole()
+
+
+def _search(fields: _Fields) -> Search:
+    query = fields.text("query", "q", "question", "topic", "text")[:_MOST_WORDS]
+    if not re.search(r"\w", query):
+        raise Malformed(f"{SEARCH}: query must have at least one word; {_EXAMPLES[SEARCH]}")
+    session = fields.text("session", "session_id", "scope")[:_MOST_ID]
+    kind = _kind(fields.text("type", "content_type", "kind"))
+    return Search(query, kind, _SESSIONS.get(session.lower(), session), fields.max_tokens())
+
+
+_SESSIONS = {"this": "", "current": "", "all": "all", "any": "all", "*": "all", "project": "all"}
+
+_KIND_NAMES = {
+    "user": Kind.PROMPT,
+    "user_prompt": Kind.PROMPT,
+    "user_message": Kind.PROMPT,
+    "assistant": Kind.RESPONSE,
+    "agent_response": Kind.RESPONSE,
+    "tool": Kind.TOOL_RESULT,
+    "result": Kind.TOOL_RESULT,
+    "call": Kind.TOOL_CALL,
+    "code_file": Kind.FILE,
+    "code": Kind.FILE,
+    "test": Kind.TEST_RESULT,
+    "web": Kind.WEB_FETCH,
+}
+
+
+_KINDS = frozenset(str(kind) for kind in Kind)
+
+
+def _kind(typed: str) -> Kind | None:
+    name = re.sub(r"[\s-]+", "_", typed.lower())
+    if name in ("", "any", "all"):
+        return None
+    if name in _KIND_NAMES:
+        return _KIND_NAMES[name]
+    if name not in _KINDS:
+        raise Malformed(f"{SEARCH}: no type {typed[:40]!r}; types are {', '.join(Kind)}")
+    return Kind(name)
+
+
+def _range(fields: _Fields) -> Range:
+    spans = fields.spans("turns", "range")
+    first = fields.number("first", "from_turn", "from", "start", "first_turn", "turn")
+    last = fields.number("last", "to_turn", "to", "end", "last_turn")
+    if spans:
+        first, last = first or spans[0][0], last or spans[-1][1]
+    if first is None and last is None:
+        raise Malformed(f"{RANGE}: say which turns; {_EXAMPLES[RANGE]}")
+    first = max(1, first if first is not None else last or 1)
+    last = max(1, last if last is not None else first)
+    return Range(min(first, last), max(first, last), fields.max_tokens())
+
+
+_ID_IN_CALL = re.compile(r"""id\s*[=:]\s*["']?([^"'\s)\]]+)""")
+
+
+def _bare(typed: str) -> str:
+    """An id without what models copy along with it: quotes, brackets, or the whole call from a reference's line."""
+    typed = typed[:_MOST_WORDS]
+    found = _ID_IN_CALL.search(typed)
+    return (found[1] if found else typed).strip("\"'`[]()<> ,;")[:_MOST_ID]
+
+
+_SPAN = re.compile(r"[Ll]?(\d{1,15})?\s*(-|:|\.\.|–|to)?\s*[Ll]?(\d{1,15})?")  # noqa: RUF001 - models write dashes too
+
+
+def _spans(value: Any, what: str) -> tuple[Span, ...]:
+    match value:
+        case bool():
+            found: list[Span | None] = [None]
+        case int():
+            found = [_ordered(value, value)]
+        case float() if value.is_integer():
+            found = [_ordered(int(value), int(value))]
+        case str():
+            found = [_span(piece.strip()) for piece in re.split("[,;]", value[:_MOST_WORDS].strip("\"'[]() ")) if piece.strip()]
+        case [int(first), int(last)]:
+            found = [_ordered(first, last)]
+        case [*several]:
+            found = [*(span for each in several for span in _spans(each, what))]
+        case {"start": first, "end": last} | {"first": first, "last": last} | {"from": first, "to": last}:
+            return _spans([first, last], what)
+        case _:
+            found = [None]
+    spans = [span for span in found if span is not None]
+    if len(spans) < len(found) or not spans:
+        raise Malformed(f'{what} must be numbers such as "120-180", or several such as "10-20,300-340"')
+    return tuple(spans[:_MOST_SPANS])
+
+
+def _span(typed: str) -> Span | None:
+    found = _SPAN.fullmatch(typed)
+    if found is None or not (found[1] or found[3]):
+        return None
+    first = int(found[1] or 1)
+    last = int(found[3]) if found[3] else (END if found[2] else first)
+    return _ordered(first, last)
+
+
+def _ordered(first: int, last: int) -> Span:
+    first, last = (min(max(1, number), END) for number in (first, last))
+    return (first, last) if first <= last else (last, first)
