@@ -1,0 +1,1 @@
+"""Recorded sessions, run again through the window offline."""

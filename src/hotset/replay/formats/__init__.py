@@ -1,0 +1,135 @@
+"""Files of recorded sessions, in any of the formats that agents write. The format is told from what a file holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hotset.errors import BadInput
+from hotset.replay.formats import claude_code, codex, conversation, export, mini_swe_agent, normal, swe_agent
+from hotset.replay.formats.source import Opened, Source
+from hotset.replay.recorded import Recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A way in which sessions are written down."""
+
+    name: str
+    claims: Callable[[Sequence[Any]], bool]
+    """Whether a file that begins with these documents is of this format."""
+    sessions: Callable[[Opened], Iterator[Recorded]]
+
+
+FORMATS = (
+    Format("hotset export", export.claims, export.sessions),
+    Format("hotset's normal form", normal.claims, normal.sessions),
+    Format("Codex rollout", codex.claims, codex.sessions),
+    Format("Claude Code transcript", claude_code.claims, claude_code.sessions),
+    Format("mini-swe-agent trajectory", mini_swe_agent.claims, mini_swe_agent.sessions),
+    Format("SWE-agent trajectory", swe_agent.claims, swe_agent.sessions),
+    Format("OpenAI or Anthropic messages", conversation.claims, conversation.sessions),
+)
+"""In the order in which they are tried: what could be mistaken for another comes first."""
+
+_ENDINGS = frozenset({".json", ".jsonl", ".ndjson", ".traj", ".gz"})
+"""What is looked at in a folder; a file that is named is read whatever its name."""
+
+_KEY = re.compile(r"[A-Za-z_]{1,24}")
+"""A key that may be told in an error: one with digits or signs could be somebody's id or secret."""
+
+_KEYS_TOLD = 8
+
+
+def _raise(error: BadInput) -> None:
+    raise error
+
+
+def _ignore(_: object) -> None:
+    pass
+
+
+def read(
+    paths: Iterable[Path],
+    *,
+    progress: Callable[[Path], None] = _ignore,
+    note: Callable[[str], None] = _ignore,
+    refuse: Callable[[BadInput], None] = _raise,
+) -> Iterator[Recorded]:
+    """Every session in these files, and in the files of these folders, one at a time.
+
+    `progress` hears of each file that is done with, `note` of what was passed over and does no harm. A file that cannot be read
+    is one error: `refuse` raises it, unless the caller would rather hear of it and go on with the next file.
+    """
+    for path in paths:
+        try:
+            files = find(path)
+        except BadInput as error:
+            refuse(error)
+            continue
+        for file in files:
+            try:
+                yield from _sessions(Source(file, _set_of(path), note))
+            except BadInput as error:
+                refuse(error)
+            progress(file)
+
+
+def find(path: Path) -> tuple[Path, ...]:
+    """The files that `read` looks at: this one, or those in this folder that could hold sessions. Raises `BadInput`."""
+    if path.is_file():
+        return (path,)
+    if not path.is_dir():
+        raise BadInput(f"{path}: no such file or folder")
+    inside = sorted(file for file in path.rglob("*") if file.suffix in _ENDINGS and file.is_file() and _is_shown(file, path))
+    if not inside:
+        raise BadInput(f"{path}: no file in it ends in {', '.join(sorted(_ENDINGS))}")
+    return tuple(inside)
+
+
+def tell(opened: Opened) -> Format:
+    """The format of a file. Raises `BadInput` that says what was found instead."""
+    for each in FORMATS:
+        if each.claims(opened.opening):
+            return each
+    known = ", ".join(each.name for each in FORMATS)
+    raise BadInput(f"{opened.source.path}: it holds {_described(opened.opening[0])}, which is no session; read are: {known}")
+
+
+def _sessions(source: Source) -> Iterator[Recorded]:
+    opened = source.opened()
+    format = tell(opened)
+    found = 0
+    for session in format.sessions(opened):
+        if session.messages:
+            found += 1
+            yield session
+    if not found:
+        raise BadInput(f"{source.path}: a {format.name} without any message")
+
+
+def _set_of(path: Path) -> str:
+    """What the sessions of this file or folder are called together, where they do not say themselves."""
+    name = path.resolve().name
+    return name.split(".")[0] or name
+
+
+def _is_shown(file: Path, folder: Path) -> bool:
+    return not any(part.startswith(".") for part in file.relative_to(folder).parts)
+
+
+def _described(document: Any) -> str:
+    """What a document is, without a word of what it says."""
+    match document:
+        case dict():
+            keys = [key for key in document if isinstance(key, str) and _KEY.fullmatch(key)][:_KEYS_TOLD]
+            return f"a JSON object with {', '.join(keys)}" if keys else f"a JSON object with {len(document)} keys"
+        case list():
+            return f"a JSON list of {len(document)}" + (f", the first {_described(document[0])}" if document else "")
+        case str():
+            return "a JSON string"
+        case _:
+            return "a JSON value"

@@ -1,0 +1,120 @@
+"""Claude Code transcripts: an entry a line, each with its parent; a reply's blocks are entries of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hotset.dialects import wire
+from hotset.replay.formats import anthropic
+from hotset.replay.formats.fields import kind_of, usage_of, when
+from hotset.replay.formats.source import Opened
+from hotset.replay.formats.talk import Talk
+from hotset.replay.recorded import Recorded
+
+Entry = Mapping[str, Any]
+
+_SPOKEN = frozenset({"user", "assistant"})
+_SYNTHETIC = "<synthetic>"
+"""The model of what the client put into the assistant's mouth: errors and interruptions."""
+
+
+def claims(opening: Sequence[Any]) -> bool:
+    return any(_is_spoken(entry) and _id(entry) for each in opening if (entry := wire.as_object(each)))
+
+
+def sessions(opened: Opened) -> Iterator[Recorded]:
+    """The main line, and a session for each agent that it sent out and that is recorded beside it."""
+    entries = [entry for each in opened.documents if _id(entry := wire.as_object(each))]
+    agents: dict[str, str] = {}
+    lines: dict[str, list[Entry]] = {}
+    for entry in entries:
+        agent = agents[_id(entry)] = _agent(entry, agents)
+        lines.setdefault(agent, []).append(entry)
+    for agent, line in lines.items():
+        session = _recorded(_latest(line), agent, opened)
+        if session.messages:
+            yield session
+
+
+def _is_spoken(entry: Entry) -> bool:
+    return kind_of(entry) in _SPOKEN and isinstance(entry.get("message"), dict)
+
+
+def _id(entry: Entry) -> str:
+    return wire.as_text(entry.get("uuid"))
+
+
+def _parent(entry: Entry) -> str:
+    return wire.as_text(entry.get("parentUuid"))
+
+
+def _message(entry: Entry) -> dict[str, Any]:
+    return wire.as_object(entry.get("message"))
+
+
+def _agent(entry: Entry, agents: Mapping[str, str]) -> str:
+    """Whose line an entry belongs to, by its own word or its parent's: the main line's name is empty."""
+    if not entry.get("isSidechain"):
+        return ""
+    return wire.as_text(entry.get("agentId")) or agents.get(_parent(entry)) or _id(entry)
+
+
+def _latest(line: Sequence[Entry]) -> list[Entry]:
+    """The entries that led to the last one, in their order: what was rewound is not among them.
+
+    Calls that ran side by side are children of one another, and their results too: a reply's entries and the results of its
+    calls belong to it whether or not the last entry descends from them.
+    """
+    path = _path(line)
+    replies = {id for entry in line if _id(entry) in path and (id := _reply(entry))}
+    ours = [entry for entry in line if _id(entry) in path or _reply(entry) in replies]
+    calls = {wire.as_text(block.get("id")) for entry in ours for block in _blocks(entry)} - {""}
+    kept = {_id(entry) for entry in ours}
+    return [
+        entry
+        for entry in line
+        if _id(entry) in kept or any(wire.as_text(block.get("tool_use_id")) in calls for block in _blocks(entry))
+    ]
+
+
+def _path(line: Sequence[Entry]) -> set[str]:
+    by_id = {_id(entry): place for place, entry in enumerate(line)}
+    place = next((place for place in reversed(range(len(line))) if _is_spoken(line[place])), -1)
+    path: set[str] = set()
+    while place >= 0 and _id(line[place]) not in path:
+        entry = line[place]
+        path.add(_id(entry))
+        parent = _parent(entry) or wire.as_text(entry.get("logicalParentUuid"))
+        # What a compaction cut off, or another file holds, is not to be found: what was recorded before it came before it.
+        place = by_id.get(parent, place - 1) if parent else -1
+    return path
+
+
+def _reply(entry: Entry) -> str:
+    """The name of the reply that an entry is a piece of; empty for what is none."""
+    return wire.as_text(_message(entry).get("id")) if entry.get("type") == "assistant" else ""
+
+
+def _blocks(entry: Entry) -> list[dict[str, Any]]:
+    return [wire.as_object(block) for block in wire.as_list(_message(entry).get("content"))]
+
+
+def _recorded(line: Sequence[Entry], agent: str, opened: Opened) -> Recorded:
+    talk = Talk(told=True)
+    reply = ""
+    model = ""
+    for entry in line:
+        message = _message(entry)
+        time = when(entry.get("timestamp"))
+        if entry.get("type") == "user":
+            anthropic.said(talk, message.get("content"), time, compaction=entry.get("isCompactSummary") is True)
+        elif entry.get("type") == "assistant" and message.get("model") != _SYNTHETIC:
+            if not reply or _reply(entry) != reply:
+                talk.end()
+            reply = _reply(entry)
+            model = model or wire.as_text(message.get("model"))
+            anthropic.blocks(talk, message.get("content"), time)
+            talk.bill(usage_of(message.get("usage")))
+    session = next((id for entry in line if (id := wire.as_text(entry.get("sessionId")))), opened.source.stem)
+    return Recorded(f"{session}:{agent}" if agent else session, opened.source.set, model, talk.messages())

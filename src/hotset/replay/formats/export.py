@@ -1,0 +1,114 @@
+"""What `hotset export` writes: rows of a store, of which a session's longest line is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hotset.dialects import wire
+from hotset.errors import BadInput
+from hotset.nouns.message import DialectName, Usage
+from hotset.nouns.page import ROOT, Chain, Digest, Role, SessionId
+from hotset.nouns.turn import Node, Session, Turn
+from hotset.replay.formats import anthropic, openai_chat, openai_responses
+from hotset.replay.formats.fields import tokens_of
+from hotset.replay.formats.source import Opened
+from hotset.replay.formats.talk import Talk
+from hotset.replay.recorded import Recorded
+from hotset.store.exchange import read_lines
+from hotset.store.port import Blob
+
+_TELLERS: Mapping[DialectName, Callable[[Talk, Mapping[str, Any], float | None], None]] = {
+    DialectName.ANTHROPIC: anthropic.tell,
+    DialectName.OPENAI_CHAT: openai_chat.tell,
+    DialectName.OPENAI_RESPONSES: openai_responses.tell,
+}
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The rows of one session."""
+
+    session: Session
+    nodes: list[Node] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+
+
+def claims(opening: Sequence[Any]) -> bool:
+    return wire.as_object(opening[0]).get("hotset") == "store"
+
+
+def sessions(opened: Opened) -> Iterator[Recorded]:
+    """The rows come with all content in front, so all of it is held until the last row was read."""
+    content: dict[Digest, bytes] = {}
+    found: dict[SessionId, _Rows] = {}
+    try:
+        for row in read_lines(opened.source.lines()):
+            match row:
+                case Blob():
+                    content[row.digest] = row.content
+                case Session():
+                    found[row.id] = _Rows(row)
+                case Node() if row.session in found:
+                    found[row.session].nodes.append(row)
+                case Turn() if row.session in found:
+                    found[row.session].turns.append(row)
+    except BadInput as error:
+        raise BadInput(f"{opened.source.path}: {error}") from error
+    for rows in found.values():
+        if rows.nodes:
+            yield _recorded(rows, content, opened.source.set)
+
+
+def _recorded(rows: _Rows, content: Mapping[Digest, bytes], set: str) -> Recorded:
+    line = _longest(rows.nodes)
+    chains = {node.chain for node in line} | {ROOT}
+    turns = [turn for turn in rows.turns if turn.head in chains]
+    bills = {turn.tail: turn.usage for turn in turns if turn.usage != Usage()}
+    last = turns[-1] if turns else None
+    tell = _TELLERS[rows.session.dialect]
+    talk = Talk(told=rows.session.dialect is not DialectName.OPENAI_RESPONSES)
+    if last is not None and last.system is not None:
+        talk.say(Role.SYSTEM, content.get(last.system, b"").decode("utf-8", "replace"))
+    for node in line:
+        tell(talk, _said(content.get(node.raw, b"")), node.time)
+        talk.bill(bills.get(node.chain))
+    toolbox = wire.lenient(content.get(last.tools, b"")) if last is not None and last.tools is not None else None
+    model = last.model if last is not None else ""
+    return Recorded(rows.session.id, set, model, talk.messages(), tokens_of(toolbox))
+
+
+def _said(raw: bytes) -> Mapping[str, Any]:
+    """A message; an input that is nothing but a string is a user's."""
+    value = wire.lenient(raw)
+    return {"role": "user", "content": value} if isinstance(value, str) else wire.as_object(value)
+
+
+def _longest(nodes: Sequence[Node]) -> list[Node]:
+    """The line with the most messages, with the asides that stood between them; of equals, the one that came last."""
+    built = {node.chain: node for node in nodes if not node.aside}
+    asides: dict[Chain, list[Node]] = {}
+    depths: dict[Chain, int] = {}
+    tip = ROOT
+    for node in nodes:  # a parent is kept before its children
+        if node.aside:
+            asides.setdefault(node.parent, []).append(node)
+            continue
+        depths[node.chain] = depths.get(node.parent, 0) + 1
+        if depths[node.chain] >= depths.get(tip, 0):
+            tip = node.chain
+    path: list[Node] = []
+    while tip in built:
+        path.append(built[tip])
+        tip = built[tip].parent
+    line = _beside(asides.get(ROOT, []))
+    for node in reversed(path):
+        line += [node, *_beside(asides.get(node.chain, []))]
+    return line
+
+
+def _beside(asides: Sequence[Node]) -> list[Node]:
+    """What was said in one place beside the line. Of system texts the last one holds: clients send them anew."""
+    texts = [node for node in asides if node.role is Role.SYSTEM]
+    return [*texts[-1:], *(node for node in asides if node.role is not Role.SYSTEM)]

@@ -1,0 +1,71 @@
+"""The normal form: one session a line, with short names for the fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hotset.dialects import wire
+from hotset.nouns.message import Usage
+from hotset.nouns.page import Role
+from hotset.replay.formats.fields import as_json, when
+from hotset.replay.formats.source import Opened
+from hotset.replay.recorded import Recorded, RecordedCall, RecordedMessage
+
+_ROLES = {role.value: role for role in Role}
+
+
+def claims(opening: Sequence[Any]) -> bool:
+    first = wire.as_object(opening[0])
+    return isinstance(first.get("msgs"), list) and isinstance(first.get("id"), str)
+
+
+def sessions(opened: Opened) -> Iterator[Recorded]:
+    for document in opened.documents:
+        fields = wire.as_object(document)
+        yield Recorded(
+            id=wire.as_text(fields.get("id")),
+            set=wire.as_text(fields.get("set")) or opened.source.set,
+            model=wire.as_text(fields.get("model")),
+            messages=tuple(_messages(fields)),
+            fixed_tokens=wire.as_count(fields.get("fixed_tokens")),
+        )
+
+
+def _messages(fields: Mapping[str, Any]) -> Iterator[RecordedMessage]:
+    for each in wire.as_list(fields.get("msgs")):
+        message = wire.as_object(each)
+        if (role := _ROLES.get(wire.as_text(message.get("r")))) is None:
+            continue
+        calls = [wire.as_object(call) for call in wire.as_list(message.get("calls"))]
+        yield RecordedMessage(
+            role=role,
+            text=_outside(wire.as_text(message.get("t")), calls),
+            calls=tuple(_call(call) for call in calls),
+            call=wire.as_text(message.get("id")),
+            tool=wire.as_text(message.get("n")),
+            thinking=wire.as_text(message.get("th")),
+            time=when(message.get("ts")),
+            usage=_usage(message.get("u")),
+            compaction=message.get("x") == "compact",
+        )
+
+
+def _call(call: Mapping[str, Any]) -> RecordedCall:
+    return RecordedCall(wire.as_text(call.get("id")), wire.as_text(call.get("n")), as_json(call.get("a")))
+
+
+def _outside(text: str, calls: Sequence[Mapping[str, Any]]) -> str:
+    """The text without the calls that stand inside it: what is said once counts once."""
+    for call in calls:
+        if call.get("inline"):
+            text = text.replace(as_json(call.get("a")), "", 1)
+    return text
+
+
+def _usage(value: Any) -> Usage | None:
+    match value:
+        case [int(sent), int(written), int(read), int(output)]:
+            return Usage(sent, read, written, output)
+        case _:
+            return None

@@ -1,0 +1,157 @@
+"""What a policy costs on recorded conversations: tokens, money under the provider's cache rules, and what it makes the model miss.
+
+A miss is a string or line that an action copies and that no longer stands in anything shown. An action with a miss pays for one
+more call: the prompt read again, a slice of what was missing, and the words to ask for it; the slice then stays for ten calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from hotset.nouns.message import Usage
+from hotset.nouns.price import Price
+from hotset.replay.conversation import Conversation
+from hotset.replay.needs import Action, Said, actions
+from hotset.replay.showing import Block, Policy, text_of
+from hotset.window.price import charge, units
+
+SLICE = 2000
+_ASKING = 60
+_STAYS = 10
+_CHARS_PER_TOKEN = 4
+
+
+@dataclass(slots=True)
+class Figures:
+    """Sums over conversations."""
+
+    calls: int = 0
+    prompt: int = 0
+    """Tokens of all prompts."""
+    read: int = 0
+    cost: float = 0.0
+    fault_cost: float = 0.0
+    actions: int = 0
+    faults: int = 0
+    needs: int = 0
+    misses: int = 0
+    peak: int = 0
+    over: int = 0
+    breaks: int = 0
+    departures: int = 0
+    distances: list[int] = field(default_factory=list)
+    """For each miss, how many calls ago it was last said."""
+    seconds: list[float] = field(default_factory=list)
+    """Time of each plan."""
+    each: dict[str, float] = field(default_factory=dict)
+    """The cost of each conversation, faults paid."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """What a retrieval brought back."""
+
+    until: int
+    tokens: int
+    said: Said
+
+
+@dataclass(frozen=True, slots=True)
+class Studied:
+    """A conversation with everything about it that no policy changes."""
+
+    conversation: Conversation
+    actions: tuple[Action, ...]
+
+    @classmethod
+    def of(cls, conversation: Conversation) -> Studied:
+        said = [Said.of(text_of(line)) for line in conversation.lines]
+        return cls(conversation, tuple(actions(conversation.lines, said)))
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    price: Price
+    window: int
+    ttl: float | None = None
+    """Seconds after which the provider's cache is cold; None leaves pauses out of account."""
+
+
+def measure(studied: Studied, policy: Policy, rules: Rules, figures: Figures, clock: Callable[[], float]) -> None:
+    """Replays one conversation and adds its figures."""
+    conversation = studied.conversation
+    todo: dict[int, list[Action]] = {}
+    for action in studied.actions:
+        todo.setdefault(action.message, []).append(action)
+    before: Sequence[Block] = ()
+    slices: list[_Slice] = []
+    cost = fault_cost = 0.0
+    last = 0.0
+    for number, index in enumerate(conversation.calls):
+        if index == 0:
+            continue
+        now = conversation.lines[index].time or last if rules.ttl is not None else 0.0
+        began = clock()
+        blocks = list(policy.show(index, now))[:index]
+        figures.seconds.append(clock() - began)
+        prompt = conversation.fixed + sum(block.tokens for block in blocks)
+        same = _same(before, blocks)
+        kept = conversation.fixed + sum(block.tokens for block in blocks[:same]) if before else 0
+        cold = rules.ttl is not None and now - last > rules.ttl
+        usage = charge(rules.price, prompt, kept, cold=cold or not before)
+        cost += units(rules.price, usage)
+        figures.calls += 1
+        figures.prompt += prompt
+        figures.read += usage.cache_read
+        figures.peak = max(figures.peak, prompt)
+        figures.over += prompt > rules.window
+        figures.breaks += same < len(before)
+        slices = [each for each in slices if each.until > number]
+        held = sum(each.tokens for each in slices)
+        fault_cost += rules.price.read * held
+        for action in todo.get(index, ()):
+            missed = _missed(action, blocks, slices)
+            figures.actions += 1
+            figures.needs += len(action.needs)
+            figures.misses += len(missed)
+            if not missed:
+                continue
+            figures.faults += 1
+            source = max(action.needs[need][-1] for need in missed)
+            figures.distances.append(sum(1 for call in conversation.calls if source < call <= index))
+            slice = _slice(conversation, source, missed, number)
+            slices.append(slice)
+            fault = Usage(output=_ASKING)
+            fault_cost += rules.price.read * (prompt + held) + rules.price.write * slice.tokens + units(rules.price, fault)
+        before, last = blocks, now
+    figures.cost += cost + policy.extra
+    figures.fault_cost += fault_cost
+    figures.departures += getattr(policy, "departures", 0)
+    figures.each[conversation.id] = cost + policy.extra + fault_cost
+
+
+def _same(before: Sequence[Block], blocks: Sequence[Block]) -> int:
+    """How many blocks at the front are as they were."""
+    return next((i for i, (a, b) in enumerate(zip(before, blocks, strict=False)) if a is not b), min(len(before), len(blocks)))
+
+
+def _missed(action: Action, blocks: Sequence[Block], slices: Iterable[_Slice]) -> list[str]:
+    elsewhere = [each.said for each in slices] + [block.said for block in blocks if block.stands_in]
+    return [
+        need
+        for need, where in action.needs.items()
+        if not any(blocks[index].said.holds(need) for index in where) and not any(said.holds(need) for said in elsewhere)
+    ]
+
+
+def _slice(conversation: Conversation, source: int, missed: Sequence[str], number: int) -> _Slice:
+    """The part of a message from a little before the first string that was missed."""
+    line = conversation.lines[source]
+    text = text_of(line)
+    tokens = line.extra + sum(piece.tokens for piece in line.pieces)
+    if tokens > SLICE:
+        room = SLICE * _CHARS_PER_TOKEN
+        found = min((at for need in missed if (at := text.find(need)) >= 0), default=0)
+        text, tokens = text[max(0, found - room // 8) : found - room // 8 + room], SLICE
+    return _Slice(number + 1 + _STAYS, tokens, Said.of(text))

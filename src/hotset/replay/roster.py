@@ -1,0 +1,55 @@
+"""Every policy by the name under which it is asked for: ours, and what others do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from hotset.nouns.knobs import Knobs
+from hotset.replay.baselines import ClearToolUses, Compact, Evict, Mask, Truncate
+from hotset.replay.conversation import Conversation
+from hotset.replay.measure import Rules
+from hotset.replay.showing import Everything, Planned, Policy
+from hotset.window.policies import POLICIES
+
+DEFAULT, FULL = "default", "full"
+
+Maker = Callable[[Conversation, Rules], Policy]
+"""Sets a policy to one conversation."""
+
+_LAST, _MOST = 5, 15  # moving the window with every call would break the prefix with every call
+
+
+def ours(knobs: Knobs) -> Maker:
+    """Our own planning with these knobs, for the window that the rules say."""
+
+    def make(conversation: Conversation, rules: Rules) -> Policy:
+        return Planned(conversation, replace(knobs, window=rules.window), rules.price)
+
+    return make
+
+
+def full(conversation: Conversation, rules: Rules) -> Policy:
+    del rules
+    return Everything(conversation)
+
+
+OURS: Mapping[str, Maker] = {
+    DEFAULT: ours(Knobs()),
+    **{name: ours(Knobs(policy=name)) for name in POLICIES},
+    "iterations": ours(Knobs(keep=_LAST, most=_MOST)),
+}
+"""What hotset does by itself, and what it can be told to do."""
+
+BASELINES: Mapping[str, Maker] = {
+    FULL: full,
+    "truncate": Truncate,
+    "mask": Mask,
+    "clear_tool_uses": ClearToolUses,
+    "compact": Compact,
+    "evict25": Evict,
+}
+
+ROSTER: Mapping[str, Maker] = {**OURS, **BASELINES}
+USUAL = (DEFAULT, *BASELINES)
+"""What is compared where nobody says otherwise."""
