@@ -1,0 +1,110 @@
+"""Cost against faults as a picture: one panel a set, every policy a point; what lies lower and further left is better."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+_COLUMNS = 2
+_WIDE, _HIGH = 460, 320
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 16, 40, 44
+_DEAREST = 150.0  # percent; a dearer point stands at the edge, with its figure
+_STEP_X, _STEP_Y = 25, 5
+_OURS, _OTHERS, _MARK, _INK, _GRID = "#0b7a4b", "#8a8f98", "#0b7a4b", "#24292f", "#e3e6ea"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    name: str
+    cost: float
+    faults: float
+    ours: bool
+    named: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    title: str
+    cost: float
+    """The mark to reach, with `faults`."""
+    faults: float
+    points: Sequence[Point]
+
+
+def draw(panels: Sequence[Panel]) -> str:
+    """An SVG."""
+    rows = -(-len(panels) // _COLUMNS)
+    body = "\n".join(
+        f'<g transform="translate({number % _COLUMNS * _WIDE},{number // _COLUMNS * _HIGH})">\n{"".join(_panel(panel))}</g>'
+        for number, panel in enumerate(panels)
+    )
+    size = f'width="{_WIDE * _COLUMNS}" height="{_HIGH * rows}" viewBox="0 0 {_WIDE * _COLUMNS} {_HIGH * rows}"'
+    style = f'font-family="system-ui, sans-serif" font-size="11" fill="{_INK}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>\n<rect width="100%" height="100%" fill="#fff"/>\n{body}\n</svg>\n'
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    most: float
+    """Faults at the upper edge."""
+
+    def x(self, cost: float) -> float:
+        return round(_LEFT + min(cost, _DEAREST) / _DEAREST * (_WIDE - _LEFT - _RIGHT), 1)
+
+    def y(self, faults: float) -> float:
+        return round(_HIGH - _BOTTOM - faults / self.most * (_HIGH - _TOP - _BOTTOM), 1)
+
+
+def _panel(panel: Panel) -> Iterator[str]:
+    highest = max(point.faults for point in panel.points)
+    scale = _Scale(_STEP_Y * (highest // _STEP_Y + 1))
+    yield f'<text x="{_LEFT}" y="20" font-size="13" font-weight="600">{escape(panel.title)}</text>\n'
+    yield from _grid(scale)
+    yield _box(scale, panel)
+    yield _line(scale, [point for point in panel.points if point.ours])
+    for point in panel.points:
+        yield _dot(scale, point)
+
+
+def _grid(scale: _Scale) -> Iterator[str]:
+    left, right, low, high = scale.x(0), scale.x(_DEAREST), scale.y(0), scale.y(scale.most)
+    for cost in range(0, int(_DEAREST) + 1, _STEP_X):
+        x = scale.x(cost)
+        yield f'<path d="M{x} {low}V{high}" stroke="{_GRID}"/><text x="{x}" y="{low + 14}" text-anchor="middle">{cost}</text>\n'
+    for faults in range(0, int(scale.most) + 1, _STEP_Y):
+        y = scale.y(faults)
+        yield f'<path d="M{left} {y}H{right}" stroke="{_GRID}"/><text x="{left - 6}" y="{y + 4}" text-anchor="end">{faults}</text>\n'
+    middle = (left + right) / 2
+    yield f'<text x="{middle}" y="{low + 30}" text-anchor="middle">cost with faults paid, % of full history</text>\n'
+    yield f'<text transform="translate(14 {(low + high) / 2}) rotate(-90)" text-anchor="middle">faults in 100 actions</text>\n'
+
+
+def _box(scale: _Scale, panel: Panel) -> str:
+    """What meets the mark."""
+    x, y = scale.x(panel.cost), scale.y(panel.faults)
+    wide, high = round(x - scale.x(0), 1), round(max(2.0, scale.y(0) - y), 1)
+    return f'<rect x="{scale.x(0)}" y="{scale.y(0) - high}" width="{wide}" height="{high}" fill="{_MARK}" opacity="0.12"/>\n'
+
+
+def _line(scale: _Scale, points: Sequence[Point]) -> str:
+    """Our frontier: the points that no other of ours beats on both."""
+    best: list[Point] = []
+    for point in sorted(points, key=lambda point: (point.cost, point.faults)):
+        if not best or point.faults < best[-1].faults:
+            best.append(point)
+    path = " ".join(f"{scale.x(point.cost)},{scale.y(point.faults)}" for point in best)
+    return f'<polyline points="{path}" fill="none" stroke="{_OURS}" stroke-width="1.5" opacity="0.6"/>\n'
+
+
+def _dot(scale: _Scale, point: Point) -> str:
+    x, y = scale.x(point.cost), scale.y(point.faults)
+    colour = _OURS if point.ours else _OTHERS
+    title = f"<title>{escape(point.name)}: cost {point.cost:.1f} %, {point.faults:.1f} faults in 100</title>"
+    dot = f'<circle cx="{x}" cy="{y}" r="{5 if point.named else 3}" fill="{colour}">{title}</circle>'
+    if not point.named:
+        return f"{dot}\n"
+    beyond = f" ({point.cost:.0f} %)" if point.cost > _DEAREST else ""
+    anchor, shift = ("end", -8) if point.cost > 0.8 * _DEAREST else ("start", 8)
+    weight = ' font-weight="700"' if point.ours else ""
+    return f'{dot}<text x="{x + shift}" y="{y - 5}" text-anchor="{anchor}"{weight} fill="{colour}">{escape(point.name)}{beyond}</text>\n'

@@ -1,0 +1,201 @@
+"""Our default policy beside what others do, on recorded sessions, under Anthropic's cache rules.
+
+    make bench-replay
+
+Reads the five sets of HOTSET_BENCH_DATA (default: ../shared/data). Prints a table for each, says which marks are met, and draws
+`bench/results/frontier.svg`: what each policy costs against how often the model has to fetch something back.
+`docs/replay.md` defines the figures. Behind them, how many tokens the first 16 and the first 40 calls of sessions take that are
+so long.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from multiprocessing import get_context
+from pathlib import Path
+
+from bench.frontier import Panel, Point, draw
+from bench.results import tell
+from hotset.config import load
+from hotset.nouns.knobs import Knobs, Limit
+from hotset.replay.conversation import Conversation
+from hotset.replay.formats import read
+from hotset.replay.measure import Rules
+from hotset.replay.report import Report
+from hotset.replay.roster import BASELINES, FULL, Maker, full, ours
+from hotset.replay.run import Ruling, gather, replay
+from hotset.replay.showing import Block, Policy
+
+HERE = Path(__file__).parent
+DATA = Path(os.environ.get("HOTSET_BENCH_DATA", HERE.parent.parent / "shared" / "data")) / "trajectories"
+OURS = "hotset"
+LONG_RUNS = (16, 40)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What is to be reached on a set."""
+
+    window: int
+    cost: float
+    """With faults, in percent of full history."""
+    faults: float
+    """In 100 actions."""
+
+
+MARKS = {
+    "codex-agentv": Mark(128_000, 45, 4),
+    "cc-packmind": Mark(64_000, 60, 8),
+    "mini-gemini3-150": Mark(16_000, 70, 5),
+    "pi-mono": Mark(100_000, 50, 6),
+    "tau-airline-gpt4o": Mark(128_000, 100, 0),
+}
+
+
+def scaled(knobs: Knobs, factor: float) -> Knobs:
+    """The same knobs, with results shown at so many times the length."""
+
+    def times(limit: Limit) -> Limit:
+        return Limit(round(limit.over * factor), round(limit.room * factor))
+
+    return replace(
+        knobs,
+        limit=times(knobs.limit),
+        limits={kind: times(limit) for kind, limit in knobs.limits.items()},
+        tools={tool: times(limit) for tool, limit in knobs.tools.items()},
+    )
+
+
+SWEEP = {
+    "half as much shown": scaled(Knobs(), 0.5),
+    "twice as much shown": scaled(Knobs(), 2),
+    "four times as much shown": scaled(Knobs(), 4),
+    "low water at 10 %": replace(Knobs(), low=0.1),
+    "low water at 45 %": replace(Knobs(), low=0.45),
+    "only when it overflows": replace(Knobs(), early=False),
+}
+"""Turns of our own knobs, for the frontier."""
+
+
+def main() -> None:
+    missing = [str(_file(name)) for name in MARKS if not _file(name).exists()]
+    if missing:
+        sys.exit(f"there is no {missing[0]}; say where the recorded sessions are: HOTSET_BENCH_DATA=/path/to/data")
+    began = time.perf_counter()
+    found: dict[str, Found] = {}
+    with get_context("fork").Pool(2) as pool:
+        for name, each in pool.imap_unordered(_replayed, MARKS):
+            found[name] = each
+            print(f"{name}: {each.report.sessions} sessions, after {time.perf_counter() - began:.0f} s", file=sys.stderr)
+    tell("replay", {name: dict(_methods(found[name])) for name in MARKS})
+    drawn = HERE / "results" / "frontier.svg"
+    drawn.write_text(draw([_panel(name, found[name].report) for name in MARKS]))
+    print(f"\nfrontier: {drawn}\n")
+    for name in MARKS:
+        print("\n".join(_judged(name, found[name])))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    report: Report
+    long_runs: Mapping[int, float]
+    """Calls to the tokens that we showed in so many first ones, in percent of full history."""
+
+
+def _replayed(name: str) -> tuple[str, Found]:
+    ruling = Ruling(load().prices, "anthropic", MARKS[name].window)
+    (gathered,) = gather(read([_file(name)]), ruling)
+    sums = {OURS: Prompts(ours(Knobs())), FULL: Prompts(full)}
+    turned = {title: ours(knobs) for title, knobs in SWEEP.items()} if name != "tau-airline-gpt4o" else {}
+    makers: dict[str, Maker] = {OURS: sums[OURS].make, **BASELINES, FULL: sums[FULL].make, **turned}
+    report = replay(gathered, makers, ruling, time.perf_counter)
+    return name, Found(report, {calls: _share(sums[OURS], sums[FULL], calls) for calls in LONG_RUNS})
+
+
+@dataclass(slots=True)
+class Prompts:
+    """A policy that remembers how long each prompt was."""
+
+    maker: Maker
+    sizes: list[list[int]] = field(default_factory=list)
+    """Of each conversation."""
+
+    def make(self, conversation: Conversation, rules: Rules) -> Policy:
+        self.sizes.append([])
+        return Watched(self.maker(conversation, rules), conversation.fixed, self.sizes[-1])
+
+
+@dataclass(slots=True)
+class Watched:
+    policy: Policy
+    fixed: int
+    sizes: list[int]
+
+    def show(self, upto: int, now: float) -> Sequence[Block]:
+        blocks = self.policy.show(upto, now)
+        self.sizes.append(self.fixed + sum(block.tokens for block in blocks[:upto]))
+        return blocks
+
+    @property
+    def extra(self) -> float:
+        return self.policy.extra
+
+    @property
+    def departures(self) -> int:
+        return getattr(self.policy, "departures", 0)
+
+
+def _share(shown: Prompts, whole: Prompts, calls: int) -> float:
+    long = [
+        (sum(some[:calls]), sum(all_[:calls])) for some, all_ in zip(shown.sizes, whole.sizes, strict=True) if len(all_) >= calls
+    ]
+    return round(100 * sum(some for some, _ in long) / max(1, sum(all_ for _, all_ in long)), 2)
+
+
+def _methods(found: Found) -> Iterator[tuple[str, dict[str, float]]]:
+    for method, row in found.report.policies.items():
+        if method not in SWEEP:
+            more = {f"tokens_{calls}_pct": share for calls, share in found.long_runs.items()} if method == OURS else {}
+            yield method, {**asdict(row), **more}
+
+
+def _panel(name: str, report: Report) -> Panel:
+    mark = MARKS[name]
+    points = [
+        Point(
+            method,
+            row.cost_with_faults_pct,
+            row.faults_per_100,
+            ours=method == OURS or method in SWEEP,
+            named=method not in SWEEP,
+        )
+        for method, row in report.policies.items()
+    ]
+    return Panel(f"{name}, window {mark.window:,}", mark.cost, mark.faults, points)
+
+
+def _judged(name: str, found: Found) -> Iterator[str]:
+    mark, row = MARKS[name], found.report.policies[OURS]
+    marks = [
+        ("cost with faults", row.cost_with_faults_pct, mark.cost, row.cost_with_faults_pct <= mark.cost),
+        ("faults in 100", row.faults_per_100, mark.faults, row.faults_per_100 <= mark.faults),
+        ("dearest session p95", row.dearest_session_p95, 100, row.dearest_session_p95 <= 100),
+        ("prefix kept", row.prefix_kept_pct, 98, row.prefix_kept_pct >= 98),
+        ("over the window", row.over_window_pct, 0, row.over_window_pct <= 0),
+    ]
+    for title, reached, wanted, met in marks:
+        yield f"{'pass' if met else 'FAIL'}  {name:<18} {title:<22} {reached:7.2f}   mark {wanted:g}"
+    for calls, share in found.long_runs.items():
+        yield f"      {name:<18} {f'tokens, first {calls}':<22} {share:7.2f}"
+
+
+def _file(name: str) -> Path:
+    return DATA / f"{name}.jsonl.gz"
+
+
+if __name__ == "__main__":
+    main()
