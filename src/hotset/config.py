@@ -11,18 +11,25 @@ import re
 import tomllib
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from functools import cache
 from ipaddress import ip_address
+from math import inf
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from hotset.errors import BadConfig
+from hotset.nouns.knobs import Knobs
+from hotset.nouns.price import Price, Prices
 
 DEFAULT_PORT = 4747
 
 _DEFAULT_URLS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+_PRICE_FIELDS = {each.name: each.type for each in fields(Price) if each.name != "listed"}
+_AT_MOST_ONE = ("read",)  # a cached token never costs more than an uncached one
+_AT_LEAST_ONE = ("write", "step", "window", "longest_reply", "long_input", "long_output")
 _PROJECT_MARKS = (".git", ".hg", ".jj", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
 
 
@@ -48,6 +55,20 @@ class Config:
     upstreams: Mapping[str, Upstream]
     origins: Mapping[str, str]
     """For each setting, where its value came from."""
+    own_prices: tuple[tuple[str, Mapping[str, float]], ...] = ()
+    """What the user's file says about prices, by patterns of model names."""
+    off: bool = False
+    """Requests go out as they come; they are kept all the same."""
+    inject: bool = True
+    """Our tools are offered to the model beside the client's."""
+    budget: int = 0
+    """Tokens that a prompt may have; 0 is what the model's window allows."""
+    knobs: Knobs = field(default_factory=Knobs)
+
+    @property
+    def prices(self) -> Prices:
+        """What models cost: the list that comes with hotset, and what the user's file says over it."""
+        return Prices(listed_prices(), self.own_prices)
 
 
 def load(
@@ -96,7 +117,18 @@ def load(
             for name, value in upstreams.items()
         },
         origins=origins,
+        own_prices=_own_prices(file, path),
     )
+
+
+@cache
+def listed_prices() -> tuple[tuple[str, Price], ...]:
+    """The prices that come with hotset, in the order in which they are tried. Read only when asked for: it takes ten ms."""
+    from importlib.resources import files  # noqa: PLC0415 - read only when prices are
+
+    file = tomllib.loads(files("hotset").joinpath("data", "prices.toml").read_text("utf-8"))
+    families = {"": {}, **file["families"]}
+    return tuple((pattern, Price(**families[table.pop("family", "")] | table)) for pattern, table in file["prices"].items())
 
 
 def user_file(env: Mapping[str, str]) -> Path:
@@ -143,6 +175,31 @@ def _named(file: Mapping[str, Any], path: Path, origins: dict[str, str]) -> dict
         named[name] = table["url"]
         origins[f"{name}_url"] = str(path)
     return named
+
+
+def _own_prices(file: Mapping[str, Any], path: Path) -> tuple[tuple[str, Mapping[str, float]], ...]:
+    """Prices of the user's own: `[prices."PATTERN"]` with any of the fields of a `Price`."""
+    tables = file.get("prices", {})
+    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+        raise BadConfig(f'prices in {path} must be tables like [prices."gpt-5*"]')
+    return tuple(
+        (pattern.lower(), {name: _amount(name, value, f"prices.{pattern!r} in {path}") for name, value in table.items()})
+        for pattern, table in tables.items()
+    )
+
+
+def _amount(name: str, value: object, origin: str) -> float:
+    """A number that this field of a price can have."""
+    if name not in _PRICE_FIELDS:
+        raise BadConfig(f"{origin} cannot say {name!r}; it can say {', '.join(_PRICE_FIELDS)}")
+    whole = _PRICE_FIELDS[name] == "int"
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not 0 <= value < inf:
+        raise BadConfig(f"{name} of {origin} must be a {'whole ' if whole else ''}number from 0 up, not {value!r}")
+    if name in _AT_MOST_ONE and value > 1:
+        raise BadConfig(f"{name} of {origin} is a share of the input price, from 0 to 1, not {value!r}")
+    if name in _AT_LEAST_ONE and value < 1:
+        raise BadConfig(f"{name} of {origin} must be 1 or more, not {value!r}")
+    return value
 
 
 def _url(name: str, value: str, origin: str) -> str:

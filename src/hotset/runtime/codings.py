@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 from hotset.errors import Malformed
+from hotset.nouns.call import Response, header
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -16,6 +17,7 @@ else:
 MOST = 64 << 20
 """Bytes of a body that we are willing to read; what is larger passes through unread."""
 
+_OF_ITS_FORM = frozenset((b"content-encoding", b"content-length"))
 _STEP = 1 << 20
 _MOST_CODINGS = 2
 
@@ -45,6 +47,23 @@ def salvage(body: bytes, encoding: str) -> bytes:
     except Malformed:
         pass
     return bytes(got[:MOST]) or body
+
+
+async def plain(response: Response) -> Response:
+    """The same reply without compression, and without the headers that speak of its form.
+
+    Replies that we look into are asked for uncompressed; one that is compressed all the same is read whole first.
+    """
+    coding = header(response.headers, b"content-encoding")
+    headers = tuple((name, value) for name, value in response.headers if name.lower() not in _OF_ITS_FORM)
+    if coding.lower() in ("", "identity"):
+        return Response(response.status, headers, response.chunks)
+    return Response(response.status, headers, _decoded(response, coding))
+
+
+async def _decoded(response: Response, coding: str) -> AsyncIterator[bytes]:
+    body = b"".join([chunk async for chunk in response.chunks])
+    yield salvage(body, coding)
 
 
 def _join(pieces: Iterator[bytes], coding: str) -> bytes:

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from hotset.config import Config
 from hotset.dialects import DIALECTS
 from hotset.dialects.port import Dialects
+from hotset.nouns.bill import Bill
 from hotset.nouns.turn import Event
 from hotset.runtime.background import Background
 from hotset.runtime.gisting import Gister
 from hotset.runtime.keeper import Keeper
+from hotset.runtime.planning import Planner
 from hotset.store.port import Store
 from hotset.upstream.http import Wire
 
@@ -32,6 +34,12 @@ class Tally:
     """Calls of a conversation that went through without being kept."""
     left: int = 0
     last: float = 0.0
+    faults: int = 0
+    refaults: int = 0
+
+    def add(self, bill: Bill) -> None:
+        self.faults += bill.faults
+        self.refaults += bill.refaults
 
 
 @dataclass(slots=True)
@@ -46,6 +54,7 @@ class Machine:
     tally: Tally = field(default_factory=Tally)
     background: Background = field(init=False)
     gister: Gister = field(init=False)
+    planner: Planner = field(init=False)
 
     began: float = field(init=False)
 
@@ -53,6 +62,7 @@ class Machine:
         self.began = self.clock()
         self.background = Background(self._failed)
         self.gister = Gister(self.keeper, self.background)
+        self.planner = Planner(self.config)
 
     @classmethod
     def start(cls, config: Config, open_store: Callable[[], Store]) -> Machine:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from hotset.dialects.port import Dialect
 from hotset.errors import HotsetError, Malformed, NotFound
 from hotset.nouns.call import Call, Headers, Response, header
 from hotset.nouns.deposit import Answered, Asked, Deposit, Kept
-from hotset.nouns.message import Reply, Request
+from hotset.nouns.message import Message, Reply, Request
 from hotset.nouns.turn import Outcome, TurnId, TurnRef
 from hotset.runtime import clients
 from hotset.runtime.codings import MOST, decode, salvage
@@ -53,9 +53,42 @@ class Record:
         self._size = 0
         self._ended_size = -1
         self._handed_over = asyncio.Event()
+        self._kept = asyncio.Event()
+        self._request: asyncio.Future[Request | None] = asyncio.get_running_loop().create_future()
+        self._reply = Reply()
         self._given_up = True
         """Until the request is handed over: then its reply can be as well."""
         self._asked = machine.background.spawn(self._keep_request(), KEEPING)
+
+    @property
+    def id(self) -> TurnId:
+        return self._id
+
+    @property
+    def asked_at(self) -> float:
+        return self._asked_at
+
+    async def request(self) -> Request | None:
+        """What the client asked for; None where it cannot be read."""
+        return await asyncio.shield(self._request)
+
+    async def ref(self, seconds: float) -> TurnRef | None:
+        """The turn's place in the store, as soon as it has one; None where it has none in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._kept.wait()
+        except TimeoutError:
+            return None
+        return self._ref
+
+    @property
+    def reply(self) -> Reply:
+        """What the client saw, once it has ended."""
+        return self._reply
+
+    def also(self, *deposits: Deposit) -> None:
+        """Keeps more about this turn, behind its request and in the order in which it is told."""
+        self._machine.background.spawn(self._keep_also(deposits), KEEPING)
 
     async def answered(self, response: Response) -> None:
         """The reply begins. A provider takes longer than a commit, so as a rule the request is kept by now."""
@@ -85,6 +118,10 @@ class Record:
         self._size += len(chunk)
         if self._size <= MOST:
             self._got.append(chunk)
+
+    def said(self) -> tuple[Message, ...]:
+        """The messages of the reply as the client saw it, by now."""
+        return self._dialect.read(b"".join(self._got), streamed=self.streamed).messages
 
     def at_the_end(self) -> bool:
         """Do the latest bytes carry the mark that ends a streamed reply?"""
@@ -118,6 +155,7 @@ class Record:
             outcome = Outcome.BROKEN
         raw = b"".join(self._got)
         body, reply = await _off_loop(len(raw), self._read, raw)
+        self._reply = reply
         status = self._response.status if self._response else 0
         ended = Answered(self._id, self._machine.clock(), _judged(outcome, status, reply), status, body, reply)
         if (keeping := self._hand_over(ended)) is not None:
@@ -126,13 +164,32 @@ class Record:
     async def _keep_request(self) -> None:
         try:
             asked = await self._understand()
+            self._request.set_result(asked.request if asked else None)
             await self._machine.keeper.ready()
             keeping = self._hand_over(asked) if asked is not None else None
             self._given_up = keeping is None
         finally:
+            if not self._request.done():
+                self._request.set_result(None)
             self._handed_over.set()
+            if self._given_up:
+                self._kept.set()
         if keeping is not None:
             await self._confirm(keeping, None)
+
+    async def _keep_also(self, deposits: Sequence[Deposit]) -> None:
+        await self._handed_over.wait()
+        if self._given_up:
+            return
+        for keeping in [self._hand_over(deposit) for deposit in deposits]:
+            if keeping is not None:
+                await self._confirm_also(keeping)
+
+    async def _confirm_also(self, keeping: asyncio.Future[Kept]) -> None:
+        try:
+            await keeping
+        except HotsetError as error:
+            self._bypassed(f"store: {error}")
 
     async def _understand(self) -> Asked | None:
         call = self._call
@@ -173,9 +230,11 @@ class Record:
             return  # the reply of a request that could not be kept: that has been told
         except HotsetError as error:
             self._given_up = True
+            self._kept.set()
             self._bypassed(f"store: {error}")
             return
         self._ref = kept.turn
+        self._kept.set()
         if ended is not None and kept.turn is not None:
             self._machine.tally.kept += 1
             self._machine.gister.nudge()

@@ -1,10 +1,12 @@
 """The walk: one call, from the client's bytes to the last byte of its reply.
 
-    bytes arrive -> parse -> keep -> send -> relay as it comes -> read -> keep
+    bytes arrive -> parse -> keep -> plan -> send -> relay as it comes -> read -> keep
+                                       ^                |
+                                       |________________|   the model asked for what left its window: `faults`
 
-Nobody waits for the disk: the request is read and made durable beside the call to the upstream, and the reply goes to the
-client as it comes. Only its last bytes wait until it is handed to the store, so that a client's next request stands behind it.
-Any fault of ours ends in the client's own bytes going through (see `record`).
+Nobody waits for the disk: the request is made durable beside the call to the upstream, and the reply goes to the client as it
+comes. Only its last bytes wait until it is handed to the store, so that a client's next request stands behind it.
+Any fault of ours ends in the client's own bytes going through (see `record` and `sending`).
 """
 
 from __future__ import annotations
@@ -12,11 +14,14 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
+from hotset.dialects.view import View
 from hotset.errors import UpstreamFailed
 from hotset.nouns.call import Call, Headers, Response
 from hotset.nouns.turn import Outcome
+from hotset.runtime.codings import plain
 from hotset.runtime.machine import Machine
 from hotset.runtime.record import Record
+from hotset.runtime.sending import Sending
 
 
 class Client(Protocol):
@@ -49,9 +54,14 @@ async def walk(call: Call, client: Client, machine: Machine) -> None:
         await pass_through(call, client, machine)
         return
     try:
-        async with machine.wire.send(call) as response:
-            await record.answered(response)
-            await (_stream if record.streamed else _document)(response, record, client)
+        sending = await Sending.of(call, record, machine)
+        async with machine.wire.send(sending.call) as response:
+            if sending.offered and response.status < 400:
+                await _rounds(await plain(response), sending, record, client, machine)
+            else:
+                await record.answered(response)
+                await (_stream if record.streamed else _document)(response, record, client)
+        sending.settle()
     except UpstreamFailed as failure:
         await record.end(Outcome.BROKEN)
         await _fail(failure, client, record.headers)
@@ -85,6 +95,45 @@ async def _document(response: Response, record: Record, client: Client) -> None:
     await record.end(Outcome.DONE)
     await _begin(response, record, client)
     await client.finish(held)
+
+
+async def _rounds(response: Response, sending: Sending, record: Record, client: Client, machine: Machine) -> None:
+    """A turn in which the model may ask us for something: as many calls as it takes, one reply for the client."""
+    await record.answered(response)
+    view = sending.view(streamed=record.streamed)
+    await _relay(response, view, record, client)
+    while (again := await sending.answered(view.round())) is not None:
+        async with machine.wire.send(again) as later:
+            response = await plain(later)
+            if response.status >= 400:
+                await _refused(response, view, record, client)
+                return
+            await _relay(response, view, record, client)
+    last = view.close()
+    record.take(last)
+    sending.hide(view, record.said())
+    await record.end(Outcome.DONE)
+    await _begin(response, record, client)
+    await client.finish(last)
+
+
+async def _relay(response: Response, view: View, record: Record, client: Client) -> None:
+    """What the client may see of a round, as it comes; of a document that is nothing before its end."""
+    async for chunk in response.chunks:
+        if shown := view.take(chunk):
+            await _begin(response, record, client)
+            record.take(shown)
+            await client.send(shown)
+
+
+async def _refused(response: Response, view: View, record: Record, client: Client) -> None:
+    """The upstream refused a later round: its own words, in the form that fits what the client has seen so far."""
+    body = b"".join([chunk async for chunk in response.chunks])
+    last = view.fail(response.status, body) if client.begun else body
+    record.take(last)
+    await record.end(Outcome.BROKEN)
+    await _begin(response, record, client)
+    await client.finish(last)
 
 
 async def _begin(response: Response, record: Record, client: Client) -> None:

@@ -1,0 +1,111 @@
+"""Page faults: the model asks for something that left its window, gets it, and goes on. The client sees none of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from hotset.dialects.port import Dialect
+from hotset.dialects.view import OwnCall, Round
+from hotset.errors import Malformed
+from hotset.nouns.message import Answer, Request, Usage
+from hotset.nouns.retrieval import Place, Retrieve, Retrieved
+from hotset.nouns.turn import Event
+from hotset.nouns.window import WHOLE, Form, Spot
+from hotset.runtime import retrieval
+from hotset.runtime.planning import Prepared
+from hotset.store.port import Store
+from hotset.window.tools import parse_call
+
+MOST_ROUNDS = 4
+"""How often a turn is answered by us: a model that still asks then would ask for ever."""
+
+_LAST = "\n[hotset: this was the last retrieval of this turn; go on with what you have]"
+
+
+@dataclass(slots=True)
+class Faults:
+    """The rounds of one turn."""
+
+    prepared: Prepared
+    dialect: Dialect
+    store: Store | None
+    outgoing: Request = field(init=False)
+    """The request of the latest round."""
+    answers: list[tuple[bytes, ...]] = field(default_factory=list)
+    """For each round that was answered, the messages that answered it."""
+    usages: list[Usage] = field(default_factory=list)
+    faults: int = 0
+    refaults: int = 0
+    events: list[Event] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.outgoing = self.prepared.outgoing
+
+    async def next_body(self, asked: Round, here: Place, now: float) -> bytes | None:
+        """The request that answers a round; None where the turn is over with it."""
+        self.usages.append(asked.usage)
+        if not asked.calls or not asked.complete:
+            return None
+        if not asked.asks:
+            # The client answers its own calls; ours are answered beside them when it does.
+            if asked.foreign:
+                await self._answer(asked, here, now)
+            return None
+        if len(self.answers) >= MOST_ROUNDS:
+            return None
+        raws = await self._answer(asked, here, now)
+        said = tuple(self.dialect.understand(raw) for raw in (*asked.raws, *raws))
+        self.outgoing = replace(self.outgoing, messages=(*self.outgoing.messages, *said))
+        return self.dialect.render(self.outgoing)
+
+    async def _answer(self, asked: Round, here: Place, now: float) -> tuple[bytes, ...]:
+        results = [await asyncio.to_thread(self._bring_back, call, here, now) for call in asked.calls]
+        if len(self.answers) == MOST_ROUNDS - 1:
+            results[-1] = replace(results[-1], text=results[-1].text + _LAST)
+        raws = self.dialect.answer(results)
+        self.answers.append(raws)
+        return raws
+
+    def _bring_back(self, call: OwnCall, here: Place, now: float) -> Answer:
+        self.faults += 1
+        try:
+            wanted = parse_call(call.name, call.arguments)
+        except Malformed as error:
+            self._tell(call, None, "", here, now)
+            return Answer(call.id, f"[hotset: {error}]", failed=True)
+        if self.store is None:
+            return Answer(call.id, "[hotset: nothing can be brought back now; get it again from where it came]", failed=True)
+        got = retrieval.answer(wanted, self.store, here)
+        self._tell(call, got, wanted.id if isinstance(wanted, Retrieve) else "", here, now)
+        return Answer(call.id, got.text, failed=not got.found)
+
+    def _tell(self, call: OwnCall, got: Retrieved | None, id: str, here: Place, now: float) -> None:
+        """Every retrieval is an event: what was asked for by name, never what it said."""
+        again = got is not None and any(self._had_left(spot) for spot in got.spots)
+        self.refaults += again
+        detail: dict[str, str | int | float] = {
+            "tool": call.name,
+            "id": id[:80],
+            "found": int(got is not None and got.found),
+            "tokens": got.tokens if got else 0,
+            "truncated": int(got is not None and got.truncated),
+            "pages": len(got.pages) if got else 0,
+            "refault": int(again),
+        }
+        self.events.append(Event("Retrieved", now, here.session, here.turn, detail))
+
+    def _had_left(self, spot: Spot) -> bool:
+        shown = self.prepared.plan.shown
+        row = shown.get(spot) or shown.get(Spot(spot.chain, WHOLE))
+        return row is not None and row.form is not Form.FULL
+
+
+def summed(usages: Sequence[Usage]) -> Usage:
+    return Usage(
+        input=sum(each.input for each in usages),
+        cache_read=sum(each.cache_read for each in usages),
+        cache_write=sum(each.cache_write for each in usages),
+        output=sum(each.output for each in usages),
+    )

@@ -1,0 +1,71 @@
+"""A request's messages as the window weighs them. A message that was weighed before costs a look-up."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from threading import Lock
+
+from hotset import tokens
+from hotset.dialects.images import size_of
+from hotset.nouns.link import Link
+from hotset.nouns.message import Part, Request
+from hotset.nouns.page import Chain, Kind
+from hotset.nouns.window import Hidden, Line, Piece
+from hotset.tokens import Encoding
+
+_AROUND = 4
+"""Tokens that a message takes beside its parts: its role, its ids."""
+
+_MOST_BYTES = 64 << 20
+"""Content that weighed lines may hold on to; the parser's own memory holds most of it anyway."""
+
+
+class Scales:
+    """Weighs messages, and remembers what they weighed. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lines: OrderedDict[tuple[Chain, str], Line] = OrderedDict()
+        self._size = 0
+        self._lock = Lock()
+
+    def lines(self, links: Sequence[Link], model: str, hidden: Mapping[Chain, Hidden]) -> tuple[Line, ...]:
+        encoding = tokens.encoding_of(model)
+        return tuple(self._line(link, encoding, model, hidden.get(link.chain)) for link in links)
+
+    def fixed(self, request: Request) -> int:
+        """Tokens of what stands before the messages: system texts and tools."""
+        encoding = tokens.encoding_of(request.model)
+        system = sum(tokens.count(part.content, encoding) for part in request.system)
+        return system + sum(tokens.count(tool.raw, encoding) for tool in request.tools)
+
+    def _line(self, link: Link, encoding: Encoding, model: str, hidden: Hidden | None) -> Line:
+        # What the client never saw belongs to its message, and comes to be known only after the message was weighed.
+        key = (link.chain, encoding + ("+" if hidden else ""))
+        with self._lock:
+            known = self._lines.get(key)
+            if known is not None:
+                self._lines.move_to_end(key)
+                return known
+        message = link.message
+        extra = _AROUND + (sum(tokens.count(raw, encoding) for raw in (*hidden.before, *hidden.after)) if hidden else 0)
+        line = Line(link.chain, message.role, tuple(_pieces(message.parts, encoding, model)), extra, aside=message.aside)
+        with self._lock:
+            self._lines[key] = line
+            self._size += _size(line)
+            while self._size > _MOST_BYTES and len(self._lines) > 1:
+                self._size -= _size(self._lines.popitem(last=False)[1])
+        return line
+
+
+def _pieces(parts: Sequence[Part], encoding: Encoding, model: str) -> Iterator[Piece]:
+    for part in parts:
+        if part.kind is Kind.IMAGE:
+            weight = tokens.image(size_of(part.content), model)
+        else:
+            weight = tokens.count(part.content, encoding)
+        yield Piece(part.kind, part.content, weight, part.tool, part.call, part.media)
+
+
+def _size(line: Line) -> int:
+    return sum(len(piece.content) for piece in line.pieces)

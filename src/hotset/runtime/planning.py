@@ -1,0 +1,277 @@
+"""From a client's request to the one that goes out: plan, render, check. Any doubt ends in the client's own bytes."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from threading import Lock
+
+import msgspec
+
+from hotset import tokens
+from hotset.config import Config
+from hotset.dialects.port import Dialect
+from hotset.errors import HotsetError
+from hotset.nouns.bill import Bill
+from hotset.nouns.knobs import NEVER, Knobs
+from hotset.nouns.link import Link, link
+from hotset.nouns.message import Message, Request, Usage
+from hotset.nouns.page import ROOT, Chain
+from hotset.nouns.price import Price
+from hotset.nouns.window import WHOLE, Hidden, Line, Plan, Sent, Spot, Table
+from hotset.runtime.lines import Scales
+from hotset.store.port import Store
+from hotset.window.calibrate import Calibration, prior
+from hotset.window.plan import Moment, plan
+from hotset.window.price import charge, price_of
+from hotset.window.tools import OUR_TOOLS, SPECS
+
+_MOST_TABLES = 256
+"""Lines of conversations whose page table is held in memory."""
+
+_FRESH_SECONDS = 30.0
+"""A table in memory that was not used for longer is read again: another process may have gone on with the conversation."""
+
+_REPLY_ROOM = 8192
+"""Tokens that stay free for the reply where the client does not say how many it wants."""
+
+_STANDS_IN = Chain("stands in")
+"""The chain of a message that is ours: nothing is hidden around it."""
+
+_REPLY_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
+
+class Unplanned(HotsetError):
+    """The request goes out as it came."""
+
+
+class Forbidden(Unplanned):
+    """The plan would have broken a rule of the provider's: a fault of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request as it goes out, and what has to be known when its reply comes."""
+
+    body: bytes
+    request: Request
+    """The client's own."""
+    outgoing: Request
+    """What `body` says."""
+    links: tuple[Link, ...]
+    """The client's messages at their places."""
+    plan: Plan
+    hidden: Mapping[Chain, Hidden]
+    offered: bool
+    """The model may call our tools."""
+    estimated: int
+    """Tokens of the prompt as it goes out, by our own count."""
+    sent: Sent
+    before: Sent | None
+    """The latest request on this line."""
+    bill: Bill
+
+    @property
+    def head(self) -> Chain:
+        """The message that a reply follows."""
+        return next((each.chain for each in reversed(self.links) if not each.message.aside), ROOT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A page table in memory."""
+
+    table: Table
+    used: float
+
+
+class Planner:
+    """Makes every request's plan, and holds the page tables of the lines that are under way. Safe to use from threads."""
+
+    def __init__(self, config: Config, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._config = config
+        self._monotonic = monotonic
+        self._scales = Scales()
+        self._tables: OrderedDict[Chain, _Held] = OrderedDict()
+        self._calibrations: dict[str, Calibration] = {}
+        self._lock = Lock()
+
+    def prepare(self, request: Request, dialect: Dialect, store: Store, now: float, upstream: str, *, off: bool) -> Prepared:
+        """Raises `Unplanned` where the request is not ours to plan."""
+        if request.previous or not request.messages:
+            raise Unplanned("the provider holds the conversation")
+        began = self._monotonic()
+        price = price_of(request.model, self._config.prices, upstream)
+        off = off or self._config.off
+        offered = not off and self._config.inject and dialect.injectable(request, OUR_TOOLS)
+        own = dialect.parse(dialect.offer(request.raw, SPECS)) if offered else request
+        links = tuple(link(ROOT, own.messages))
+        table = self._table(links, store)
+        hidden = {each.chain: found for each in links if (found := table.hidden.get(each.chain))} if offered else {}
+        lines = self._scales.lines(links, request.model, hidden)
+        ratio = self._ratio(request.model)
+        fixed = self._scales.fixed(own)
+        moment = Moment(now, price, _counter(request.model), fixed, ratio)
+        made = plan(lines, table, self._knobs(request, price, offered=offered), moment) if not off else _as_it_came(lines, table)
+        outgoing = own if off else _as_planned(own, links, made, hidden, dialect)
+        body = request.raw if outgoing is request else own.raw if outgoing is own else dialect.render(outgoing)
+        if body != request.raw:
+            _hold_to_the_rules(outgoing, own, links, hidden, dialect)
+        estimated = fixed + made.tokens
+        bill = _estimate(made, lines, table, _Scene(price, fixed, ratio, now))
+        return Prepared(
+            body=body,
+            request=request,
+            outgoing=outgoing,
+            links=links,
+            plan=made,
+            hidden=hidden or table.hidden,
+            offered=offered,
+            estimated=estimated,
+            sent=Sent(links[-1].chain, now, estimated),
+            before=table.sent,
+            bill=replace(
+                bill,
+                model=request.model,
+                upstream=upstream,
+                overhead_ms=1000 * (self._monotonic() - began),
+                broke=made.broke or "",
+            ),
+        )
+
+    def went_out(self, prepared: Prepared, hidden: Sequence[Hidden] = ()) -> None:
+        """Remembers how a request was sent, and what its client did not see of the reply, for the next one on this line."""
+        table = Table(prepared.plan.shown, {**prepared.hidden, **{each.chain: each for each in hidden}}, prepared.sent)
+        with self._lock:
+            if prepared.before is not None:
+                self._tables.pop(prepared.before.head, None)
+            self._hold(table, self._monotonic())
+
+    def settled(self, prepared: Prepared, reported: Usage) -> None:
+        """Learns from what the provider counted for the prompt."""
+        model, told = prepared.request.model, reported.input + reported.cache_read + reported.cache_write
+        with self._lock:
+            self._calibrations[model] = self._calibrations.get(model, prior(model)).observed(prepared.estimated, told)
+
+    def _knobs(self, request: Request, price: Price, *, offered: bool) -> Knobs:
+        room = price.window - min(_reply_room(request), price.longest_reply)
+        knobs = replace(self._config.knobs, window=min(self._config.budget or room, room))
+        # Without our tools the model could not ask for what is missing: then pages leave only where the window would overflow.
+        return knobs if offered else replace(knobs, limit=NEVER, limits={}, tools={}, echo=False, early=False, most=0)
+
+    def _ratio(self, model: str) -> float:
+        with self._lock:
+            return (self._calibrations.get(model) or prior(model)).ratio
+
+    def _table(self, links: Sequence[Link], store: Store) -> Table:
+        now = self._monotonic()
+        with self._lock:
+            for each in reversed(links):
+                held = self._tables.get(each.chain)
+                if held is not None and now - held.used <= _FRESH_SECONDS:
+                    return held.table
+        found = store.table([each.chain for each in links])
+        with self._lock:
+            if found.sent is not None:
+                self._hold(found, now)
+        return found
+
+    def _hold(self, table: Table, now: float) -> None:
+        assert table.sent is not None
+        self._tables[table.sent.head] = _Held(table, now)
+        self._tables.move_to_end(table.sent.head)
+        while len(self._tables) > _MOST_TABLES:
+            self._tables.popitem(last=False)
+
+
+def _as_it_came(lines: Sequence[Line], table: Table) -> Plan:
+    """The plan that changes nothing."""
+    whole = sum(line.extra + sum(piece.tokens for piece in line.pieces) for line in lines)
+    return Plan(dict(table.shown), tokens=whole, whole=whole, kept=table.sent.tokens if table.sent else 0)
+
+
+def _as_planned(own: Request, links: Sequence[Link], made: Plan, hidden: Mapping[Chain, Hidden], dialect: Dialect) -> Request:
+    """The request with every page in its form, and with what the client never saw."""
+    messages: list[Message] = []
+    kept: list[Link] = []
+    touched = {spot.chain for spot, row in made.shown.items() if row.text or spot.position == WHOLE}
+    for each in links:
+        if each.chain not in touched:
+            messages.append(each.message)
+            kept.append(each)
+            continue
+        gone = made.shown.get(Spot(each.chain, WHOLE))
+        if gone is None:
+            messages.append(_reworded(each, made, dialect))
+            kept.append(each)
+        elif gone.text:
+            said = dialect.say(gone.text.decode())
+            messages.append(said)
+            kept.append(Link(said, each.parent, _STANDS_IN))
+    if not touched and not hidden:
+        return own
+    changed = replace(own, messages=tuple(messages))
+    return dialect.reveal(changed, kept, hidden) if hidden else changed
+
+
+def _reworded(each: Link, made: Plan, dialect: Dialect) -> Message:
+    words = {
+        position: row.text
+        for position in range(len(each.message.parts))
+        if (row := made.shown.get(Spot(each.chain, position))) is not None and row.text
+    }
+    message = each.message
+    for position, text in words.items():
+        try:
+            message = dialect.reword(message, {position: text})
+        except ValueError:
+            continue  # a part whose form the provider fixes: it is shown whole, every time
+    return message
+
+
+def _hold_to_the_rules(
+    outgoing: Request, own: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidden], dialect: Dialect
+) -> None:
+    """Raises `Forbidden` where the provider would refuse what we made of the client's request."""
+    original = dialect.reveal(own, links, hidden) if hidden else own
+    broken = dialect.check(outgoing, original)
+    if broken:
+        raise Forbidden(f"rule {broken[0].invariant} at {broken[0].where}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    price: Price
+    fixed: int
+    ratio: float
+    now: float
+
+
+def _estimate(made: Plan, lines: Sequence[Line], table: Table, scene: _Scene) -> Bill:
+    """What the prompt costs under the provider's cache rules, beside what sending everything would have."""
+    known = table.sent.head if table.sent else None
+    at = next((index for index in range(len(lines) - 1, -1, -1) if lines[index].chain == known), -1) if known else -1
+    cold = at < 0 or table.sent is None or scene.now - table.sent.time > scene.price.ttl
+    before = sum(line.extra + sum(piece.tokens for piece in line.pieces) for line in lines[: at + 1])
+
+    def billed(prompt: int, kept: int) -> Usage:
+        return charge(
+            scene.price, round((scene.fixed + prompt) * scene.ratio), round((scene.fixed + kept) * scene.ratio), cold=cold
+        )
+
+    return Bill(model="", upstream="", sent=billed(made.tokens, made.kept), whole=billed(made.whole, before))
+
+
+def _reply_room(request: Request) -> int:
+    params = msgspec.json.decode(request.params)
+    wanted = [value for name in _REPLY_FIELDS if isinstance(value := params.get(name), int) and not isinstance(value, bool)]
+    return max(1, *wanted) if wanted else _REPLY_ROOM
+
+
+@lru_cache(maxsize=64)
+def _counter(model: str) -> Callable[[bytes], int]:
+    encoding = tokens.encoding_of(model)
+    return lambda text: tokens.count(text, encoding)

@@ -1,0 +1,160 @@
+"""One turn on its way out: the client's call, or what the plan made of it. Every method fails open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hotset.dialects.view import Round, View
+from hotset.nouns.call import Call, header
+from hotset.nouns.deposit import Billed, Deposit, Hid, Planned
+from hotset.nouns.link import link
+from hotset.nouns.message import Message, Usage
+from hotset.nouns.retrieval import Place
+from hotset.nouns.turn import Event, TurnRef
+from hotset.nouns.window import Hidden
+from hotset.runtime.faults import Faults, summed
+from hotset.runtime.machine import Machine
+from hotset.runtime.planning import Forbidden, Prepared, Unplanned
+from hotset.runtime.record import Record
+from hotset.window.tools import OUR_TOOLS
+
+_SWITCH = b"x-hotset-window"
+"""A client that sends `off` in this header gets its requests through as they are."""
+
+_PLACE_SECONDS = 2.0
+"""How long an answer to the model waits for its own turn to be on disk."""
+
+_SMALL = 16 << 10  # below this, planning on the event loop is faster than a trip to a thread
+
+
+@dataclass(slots=True)
+class Sending:
+    call: Call
+    """What goes to the upstream."""
+    record: Record
+    machine: Machine
+    prepared: Prepared | None = None
+    faults: Faults | None = None
+    hidden: tuple[Hidden, ...] = ()
+
+    @classmethod
+    async def of(cls, call: Call, record: Record, machine: Machine) -> Sending:
+        """The call as it is to be sent; the client's own where there is nothing to plan, or where planning fails."""
+        request = await record.request()
+        store = machine.keeper.store
+        if request is None or store is None or machine.keeper.trouble:
+            return cls(call, record, machine)
+        assert call.dialect is not None
+        dialect = machine.dialects[call.dialect]
+        off = header(call.headers, _SWITCH).strip().lower() == "off"
+        try:
+            work = (request, dialect, store, record.asked_at, call.upstream)
+            if len(request.raw) <= _SMALL:
+                prepared = machine.planner.prepare(*work, off=off)
+            else:
+                prepared = await asyncio.to_thread(machine.planner.prepare, *work, off=off)
+        except Forbidden as fault:
+            machine.bypass(f"a plan that the provider would have refused: {fault}", path=call.path.split("?")[0])
+            return cls(call, record, machine)
+        except Unplanned:
+            return cls(call, record, machine)
+        except Exception as error:  # fail open: nothing was sent yet, so the client's bytes go through as they are
+            machine.bypass(f"a fault of ours in planning: {type(error).__name__}", path=call.path.split("?")[0])
+            return cls(call, record, machine)
+        machine.planner.went_out(prepared)
+        made = prepared.plan
+        record.also(Planned(record.id, prepared.sent, made.fresh, made.stubs), *_events(prepared, record))
+        faults = Faults(prepared, dialect, store)
+        return cls(_outgoing(call, prepared), record, machine, prepared, faults)
+
+    @property
+    def offered(self) -> bool:
+        """Our tools are among those that the model may call."""
+        return self.prepared is not None and self.prepared.offered
+
+    def view(self, *, streamed: bool) -> View:
+        assert self.faults is not None
+        return self.faults.dialect.view(OUR_TOOLS, streamed=streamed)
+
+    async def answered(self, round: Round) -> Call | None:
+        """The call that answers what the model asked us for; None where the turn is over."""
+        assert self.prepared is not None
+        assert self.faults is not None
+        try:
+            ref = await self.record.ref(_PLACE_SECONDS) if round.calls else None
+            body = await self.faults.next_body(round, self._place(ref), self.machine.clock())
+        except Exception as error:  # fail open: the turn ends with what the client has seen of it
+            self.machine.bypass(f"a fault of ours in bringing back: {type(error).__name__}", path=self.call.path.split("?")[0])
+            return None
+        return replace(self.call, body=body) if body is not None else None
+
+    def hide(self, view: View, said: Sequence[Message]) -> None:
+        """Remembers what the client did not see of this turn, for all its later requests."""
+        assert self.prepared is not None
+        assert self.faults is not None
+        if not self.faults.answers:
+            return
+        try:
+            links = tuple(link(self.prepared.head, said))
+            self.hidden = view.hidden(self.faults.answers, links)
+        except Exception as error:  # fail open: later requests say what the client saw, which is a conversation too
+            self.machine.bypass(f"a fault of ours in hiding: {type(error).__name__}", path=self.call.path.split("?")[0])
+            return
+        self.machine.planner.went_out(self.prepared, self.hidden)
+        deposits: list[Deposit] = [Hid(self.record.id, each) for each in self.hidden]
+        self.record.also(*deposits, *self.faults.events)
+
+    def settle(self) -> None:
+        """The turn is over: what it cost goes into the ledger."""
+        if self.prepared is None or self.faults is None:
+            return
+        reply = self.record.reply
+        rounds = self.faults.usages or [reply.usage]
+        usage = summed(rounds)
+        if not reply.complete or usage == Usage():
+            return
+        self.machine.planner.settled(self.prepared, rounds[0])
+        bill = replace(
+            self.prepared.bill,
+            sent=replace(self.prepared.bill.sent, output=usage.output),
+            whole=replace(self.prepared.bill.whole, output=usage.output),
+            usage=usage,
+            calls=len(rounds),
+            faults=self.faults.faults,
+            refaults=self.faults.refaults,
+        )
+        self.machine.tally.add(bill)
+        self.record.also(Billed(self.record.id, bill))
+
+    def _place(self, ref: TurnRef | None) -> Place:
+        assert self.prepared is not None
+        chains = tuple(each.chain for each in self.prepared.links)
+        return Place(ref.session if ref else None, ref.number if ref else 0, chains)
+
+
+def _outgoing(call: Call, prepared: Prepared) -> Call:
+    if prepared.body == prepared.request.raw and not prepared.offered:
+        return call
+    # Our own body is not compressed, and a reply that we look into must not be.
+    dropped = {b"content-encoding"} | ({b"accept-encoding"} if prepared.offered else set())
+    headers = tuple((name, value) for name, value in call.headers if name.lower() not in dropped)
+    if prepared.offered:
+        headers = (*headers, (b"accept-encoding", b"identity"))
+    return replace(call, body=prepared.body, headers=headers)
+
+
+def _events(prepared: Prepared, record: Record) -> list[Event]:
+    """What is worth knowing of a plan: that pages left, and that the prefix changed."""
+    made = prepared.plan
+    if not made.stubs and made.broke is None:
+        return []
+    left = sum(stub.tokens for stub in made.stubs)
+    detail: dict[str, str | int | float] = {
+        "cause": str(made.broke or (made.fresh[-1].cause if made.fresh else "")),
+        "stubs": len(made.stubs),
+        "tokens": left,
+        "prompt": prepared.estimated,
+    }
+    return [Event("Evicted", record.asked_at, None, 0, {**detail, "call": record.id})]

@@ -1,0 +1,127 @@
+"""What a call asked for: its command, the files it names, and the words that what it brings should be about."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+import msgspec
+
+from hotset.window.preview.content import Origin
+
+_LONGEST_ARGUMENTS = 16 * 1024
+_LONGEST_COMMAND = 4 * 1024  # of a script, what it runs first tells enough
+_COMMAND_KEYS = ("command", "cmd", "script", "input", "code")
+_PATH_KEYS = ("file_path", "path", "filename", "file", "absolute_path", "target_file", "relative_workspace_path", "notebook_path")
+_PATH = re.compile(r"[\w./~@+-]{0,200}\.[A-Za-z][A-Za-z0-9]{0,9}\b")
+_PROGRAM = re.compile(
+    r"(?:^|[;&|\n(]|\bxargs\b|\bthen\b|\bdo\b)[ \t]*(?:\w+=\S*\s+|sudo\s+|time\s+|timeout\s+\S+\s+|npx\s+|rtk\s+)*"
+    r"([\w./-]{1,80})(?:[ \t]+([\w./:-]{1,80}))?"
+)
+_WORD = re.compile(r"[A-Za-z_$][\w$]{2,79}")
+_HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SECTION = 64  # characters of a word beyond which it is no name
+_STEM = 0.4  # what a part of a name counts, against the name itself
+_DIGITS = 4  # of a score: machines may disagree about the last ones, previews must not
+_COMMON = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        the and for that this with from not are was were has have had will would can could should you your they them their
+        its into then than there here what when where which who how why all any each one two new use used using get set let
+        out our but also may must shall been being does did done more most some such only other about after before over
+        under between both very just like make made see self none true false null def return import class else elif try
+        except raise pass lambda yield async await const var function export default if is in of to on at by as an or be do
+        no so we he she his her need needs want please file files code line lines now look check read run first let's sure
+        add update change changes implement fix test tests string number type void int bool object value name data
+        """,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a call was after."""
+
+    command: str = ""
+    """The shell command, where there is one."""
+    paths: tuple[str, ...] = ()
+    """Files that the call names."""
+    words: frozenset[str] = frozenset()
+    """Names as they are written."""
+    stems: frozenset[str] = frozenset()
+    """The parts of names, in lower case: what is left of a name when it is written another way."""
+    room: int = 0
+    """How many characters may be shown."""
+
+    def programs(self) -> list[tuple[str, str]]:
+        """What the command runs: programs with their first argument, in order."""
+        return [(name.rsplit("/", 1)[-1], argument or "") for name, argument in _PROGRAM.findall(self.command[:_LONGEST_COMMAND])]
+
+
+def asked(origin: Origin, room: int = 0) -> Asked:
+    """What the call's arguments and the words before it tell."""
+    text = origin.arguments[:_LONGEST_ARGUMENTS].decode("utf-8", "replace")
+    values = _arguments(text)
+    command = next((value for key in _COMMAND_KEYS if (value := values.get(key))), "" if values else text)
+    named = [values[key] for key in _PATH_KEYS if values.get(key)]
+    paths = (*named, *(path for path in _PATH.findall(command[:_LONGEST_COMMAND]) if not path.startswith("-")))
+    spoken = [word for value in (*values.values(), "" if values else text) for word in _WORD.findall(value)]
+    found = [word for piece in origin.sought for word in _WORD.findall(piece)]
+    words = frozenset(word for word in (*spoken, *found) if word.lower() not in _COMMON)
+    return Asked(command, paths, words, frozenset(_stems(words)), room)
+
+
+def closeness(parts: Sequence[str], asked: Asked) -> list[float]:
+    """How near each part of a text is to what was asked for, from 0 to 1: rare words that it shares count most, and how often."""
+    told = _telling(parts, asked)
+    shared = [Counter([word for word in _WORD.findall(part) if word in told]) for part in parts]
+    counts = Counter(key for found in shared for key in {key for word in found for key in told[word]})
+    rarity = {key: log((len(parts) + 1) / count) for key, count in counts.items()}
+    scores = [_score(found, told, rarity, asked) if found else 0.0 for found in shared]
+    best = max(scores, default=0.0)
+    return [round(score / best, _DIGITS) for score in scores] if best > 0 else scores
+
+
+def _telling(parts: Sequence[str], asked: Asked) -> dict[str, tuple[str, ...]]:
+    """The words of a text that tell how near it is: each with what it has in common with what was asked for."""
+    told: dict[str, tuple[str, ...]] = {}
+    for word in {word for part in parts for word in _WORD.findall(part)}:
+        if word in asked.words:
+            told[word] = (word,)
+        elif keys := tuple(dict.fromkeys(stem for stem in _stems((word,)) if stem in asked.stems)):
+            told[word] = keys
+    return told
+
+
+def _score(found: Counter[str], told: dict[str, tuple[str, ...]], rarity: dict[str, float], asked: Asked) -> float:
+    whole = sum((1 + log(count)) * rarity[word] for word, count in found.items() if word in asked.words)
+    stems = {key for word in found for key in told[word] if word not in asked.words}
+    return whole + _STEM * sum(sorted(rarity[stem] for stem in stems))
+
+
+def _arguments(text: str) -> dict[str, str]:
+    """Arguments that are text, by name; empty where they are no JSON object."""
+    try:
+        decoded: Any = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    if not isinstance(decoded, dict):
+        return {}
+    return {
+        key: " ".join(map(str, value)) if isinstance(value, list) else value
+        for key, value in decoded.items()
+        if isinstance(value, str | list)
+    }
+
+
+def _stems(names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        for hump in _HUMP.findall(name[:_SECTION]):
+            stem = hump.lower()
+            if len(stem) > 3 and stem not in _COMMON:
+                yield stem

@@ -1,0 +1,247 @@
+"""Chooses lines within a room: spans by worth, shown verbatim and in order, every gap between them marked with its line range."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+Label = Callable[[int, int], Sequence[str]]
+"""What a stretch of lines holds, in short pieces, the most telling first."""
+
+
+class Worth:
+    """The common scale on which all kinds of content compete for room. Between two steps there is space for degrees."""
+
+    FRAME = 100.0
+    FAILURE = 90.0
+    WARNING = 80.0
+    HEAD = 70.0
+    ASKED = 50.0
+    TAIL = 46.0
+    OUTLINE = 40.0
+    REST = 0.0
+
+
+class Span(NamedTuple):
+    """Lines that are shown together, or as many of the first of them as there is room for."""
+
+    first: int
+    end: int
+    worth: float
+    least: int = 0
+    """With how few of its first lines it still says something; 0: it is shown whole or not at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a content type makes of a body: what is worth showing, and what to say about the rest."""
+
+    spans: Sequence[Span]
+    label: Label
+    preface: str = ""
+    """A line of ours above everything: what there is, counted."""
+    said: float = 0.06
+    """The share of the room in which gaps say what they hold."""
+    widest: int = 600
+    """A line that is longer is shown by its two ends."""
+
+
+Mark = Callable[[int, int], str]
+"""Says where a stretch stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A text that is not made of lines, laid out in lines of ours."""
+
+    lines: Sequence[str]
+    reading: Reading
+    mark: Mark
+    """The mark of a gap."""
+    margin: int
+    """No mark is longer than this."""
+    slice: Mark
+    """The argument that brings a gap back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """What was chosen, and the stretches that were not."""
+
+    text: str
+    gaps: tuple[tuple[int, int], ...]
+    left: int
+    """Characters left out."""
+
+
+_SHORTEST_PREFACE = 40
+_MENTIONS = 0.1  # share of the room for names that only stand in the gaps
+_LONGEST_LINE = 600
+_LOOKED_AT = 48 * 1024  # characters of gaps in which names are looked for
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{3,80}[A-Za-z0-9_]")
+_DULL = re.compile(r"[\d.,:/-]+")
+
+
+def words(first: int, end: int) -> str:
+    """The mark of a gap between lines."""
+    return f"… line {first + 1} …" if end - first == 1 else f"… lines {first + 1}-{end} …"
+
+
+def no_slice(first: int, end: int) -> str:  # noqa: ARG001 - a `Mark`
+    """Where a gap has no argument that would bring it back by itself."""
+    return ""
+
+
+def longest_line(room: int) -> int:
+    return max(80, min(_LONGEST_LINE, room // 4))
+
+
+def compose(lines: Sequence[str], reading: Reading, room: int, mark: Mark = words, margin: int = 0) -> Excerpt:
+    """An excerpt of at most `room` characters. No mark is longer than `margin`."""
+    margin = (margin or len(words(len(lines), 2 * len(lines)))) + 1
+    if room <= margin:
+        return Excerpt("…"[: max(0, room)], ((0, len(lines)),), _size(lines))
+    preface = _short(reading.preface, room // 4)
+    excerpt = _composed(lines, reading, room - len(preface) - 1 if preface else room, mark, margin)
+    return replace(excerpt, text=f"{preface}\n{excerpt.text}") if preface else excerpt
+
+
+def _composed(lines: Sequence[str], reading: Reading, room: int, mark: Mark, margin: int) -> Excerpt:
+    longest = min(reading.widest, longest_line(room))
+    sizes = [min(len(line), longest) + 1 for line in lines]
+    taken = _choose(sizes, reading.spans, int(room * (1 - reading.said - _MENTIONS)), margin)
+    _close_small_gaps(taken, sizes, margin)
+    gaps = tuple(_gaps(taken))
+    shown = {index: _fit(lines[index], index, longest) for index, chosen in enumerate(taken) if chosen}
+    left = _size(lines) - sum(len(line) + 1 for index, line in shown.items() if line is lines[index])
+    used = sum(len(line) + 1 for line in shown.values())
+    labels = _labels([mark(*gap) for gap in gaps], gaps, reading.label, room - used - int(room * _MENTIONS))
+    text = "\n".join(_woven(shown, gaps, labels))
+    spare = min(room - len(text) - 1, int(room * _MENTIONS))
+    mentions = _mentions(lines, gaps, text, spare)
+    return Excerpt(f"{text}\n{mentions}" if mentions else text, gaps, max(0, left))
+
+
+def _size(lines: Sequence[str]) -> int:
+    return sum(map(len, lines)) + len(lines) - 1
+
+
+def _short(text: str, most: int) -> str:
+    """A preface that is too long is cut; where hardly anything would be left of it, there is none."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most - 2]}…]" if most > _SHORTEST_PREFACE else ""
+
+
+def _choose(sizes: Sequence[int], spans: Sequence[Span], room: int, margin: int) -> bytearray:
+    """Greedy by worth; among equals the earlier one. A span that does not fit gives way to the next."""
+    taken = bytearray(len(sizes))
+    free = room - margin  # at first, one gap is all there is
+    for span in sorted(spans, key=lambda span: (-span.worth, span.first)):
+        end, cost = _reach(taken, sizes, span, free, margin)
+        if end == span.end or (span.least and end - span.first >= span.least):
+            taken[span.first : end] = b"\1" * (end - span.first)
+            free -= cost
+    return taken
+
+
+def _reach(taken: bytearray, sizes: Sequence[int], span: Span, free: int, margin: int) -> tuple[int, int]:
+    """How far the lines of a span fit, and what that costs: lines not there yet, and marks made necessary or saved."""
+    first = span.first
+    opens = first > 0 and not taken[first - 1] and not taken[first]  # the gap that it stands in goes on before it
+    cost = margin if opens else 0
+    end, closed = first, 0
+    while end < span.end:
+        if not taken[end]:
+            if cost + sizes[end] > free:
+                break
+            cost += sizes[end]
+            closed += end == first or bool(taken[end - 1])
+        end += 1
+    goes_on = end > first and end < len(sizes) and not taken[end] and not taken[end - 1]
+    return end, cost - margin * (closed - goes_on)
+
+
+def _close_small_gaps(taken: bytearray, sizes: Sequence[int], margin: int) -> None:
+    """A gap whose lines are no longer than its mark is shown."""
+    for first, end in list(_gaps(taken)):
+        if end - first <= margin and sum(sizes[first:end]) <= margin:
+            taken[first:end] = b"\1" * (end - first)
+
+
+def _gaps(taken: bytearray) -> Iterator[tuple[int, int]]:
+    first = taken.find(0)
+    while first != -1:
+        end = taken.find(1, first)
+        if end == -1:
+            end = len(taken)
+        yield first, end
+        first = taken.find(0, end)
+
+
+def _fit(line: str, index: int, longest: int) -> str:
+    """A line as it stands, or the two ends of one that is too long."""
+    if len(line) <= longest:
+        return line
+    mark = f"… line {index + 1} ({len(line):,} characters): "
+    free = longest - len(mark) - 3
+    tail = free // 4
+    return f"{mark}{line[: free - tail]} … {line[len(line) - tail :]}"
+
+
+def _labels(marks: Sequence[str], gaps: Sequence[tuple[int, int]], label: Label, free: int) -> list[str]:
+    """The marks of all gaps; longer gaps may say more about what they hold."""
+    spare = max(0, free - sum(len(mark) + 1 for mark in marks))
+    total = sum(end - first for first, end in gaps) or 1
+    labels, unused = [], 0
+    for (first, end), mark in zip(gaps, marks, strict=True):
+        share = unused + spare * (end - first) // total
+        said = _joined(label(first, end), share - 2)
+        labels.append(f"{mark[:-2]}: {said} …" if said else mark)
+        unused = share - (len(said) + 2 if said else 0)
+    return labels
+
+
+def _joined(pieces: Sequence[str], room: int) -> str:
+    """As many pieces as fit."""
+    said = ""
+    for piece in pieces:
+        longer = f"{said}, {piece}" if said else piece
+        if len(longer) > room:
+            break
+        said = longer
+    return said
+
+
+def _woven(shown: dict[int, str], gaps: Sequence[tuple[int, int]], labels: Sequence[str]) -> list[str]:
+    placed = {first: mark for (first, _), mark in zip(gaps, labels, strict=True)}
+    return [shown[index] if index in shown else placed[index] for index in sorted({*shown, *placed})]
+
+
+def _mentions(lines: Sequence[str], gaps: Sequence[tuple[int, int]], text: str, room: int) -> str:
+    """A last line with names that stand in the gaps only: those that come up most."""
+    if room < 60:
+        return ""
+    counts: Counter[str] = Counter()
+    looked = 0
+    for first, end in gaps:
+        for line in lines[first:end]:
+            counts.update(_NAME.findall(line[: _LONGEST_LINE * 4]))
+            looked += len(line)
+            if looked > _LOOKED_AT:
+                break
+    ranked = sorted(
+        ((-count, order, name) for order, (name, count) in enumerate(counts.items()) if _is_telling(name)),
+    )
+    said = _joined([name for *_, name in ranked[:200] if name not in text], room - len("… also mentions:  …"))
+    return f"… also mentions: {said} …" if said else ""
+
+
+def _is_telling(name: str) -> bool:
+    """A path, an identifier, an id: something coined, that a later action may have to repeat exactly."""
+    if _DULL.fullmatch(name):
+        return False
+    return any(c in "_/" or c.isdigit() for c in name) or "." in name[1:-1] or not (name[1:].islower() or name[1:].isupper())

@@ -1,0 +1,211 @@
+"""JSON: its shape, then values by their path: whole rows, the first, the last, and those near what was asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from hotset.window.preview.asking import Asked, closeness
+from hotset.window.preview.body import Body
+from hotset.window.preview.code import paragraphs
+from hotset.window.preview.excerpt import Reading, Span, View, Worth, longest_line
+from hotset.window.preview.output import alarms, nothing
+from hotset.window.preview.tables import rows
+
+_ROW = 300  # characters of a value that is shown as one; longer ones are opened
+_DEEPEST = 6
+_MOST = 4000  # values looked at; beyond them, only the last ones
+_LAST = 5
+_KEYS = 24
+_TRIED = 20  # lines tried before a text counts as JSON lines
+_STRING_LINE = 240
+_PARAGRAPH = 500
+_LONGEST_PATH = 24  # of a path in a mark
+_LONGEST_MARK = _LONGEST_PATH + len("… 1,000,000 from  …")
+_INDENT = re.compile(r"\n\s*")
+
+_values = msgspec.json.Decoder(list[msgspec.Raw])
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class _Entry(NamedTuple):
+    """A value at its path, in the words of the source."""
+
+    path: str
+    text: str
+    place: float
+    """From 0, the first of its siblings, to 1, the last."""
+    told: bool = False
+    """Whether it is a line of a long text: what people write, not what a program notes."""
+
+
+def is_json(text: str) -> bool:
+    stripped = text.strip()
+    if stripped[:1] + stripped[-1:] not in ("{}", "[]"):
+        return False
+    try:
+        msgspec.json.decode(_bytes(stripped), type=msgspec.Raw)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
+def is_json_lines(lines: Sequence[str]) -> bool:
+    tried = [line for line in lines[: 2 * _TRIED] if line.strip()][:_TRIED]
+    return len(tried) > 2 and sum(is_json(line) for line in tried) >= 0.9 * len(tried)
+
+
+def read_lines(body: Body, asked: Asked) -> Reading:
+    """JSON lines: each line is a row."""
+    lines = body.lines
+    scores = closeness(lines, asked)
+    spans = [Span(body.first, body.first + 1, Worth.HEAD), Span(body.end - 1, body.end, Worth.HEAD - 1)]
+    bad = alarms(lines)
+    for index, score in enumerate(scores):
+        worth = Worth.OUTLINE * (1 - index / len(lines)) / 2 + Worth.ASKED * score
+        spans.append(Span(body.first + index, body.first + index + 1, max(worth, bad.get(index, 0.0))))
+    first = next((line for line in lines if line.strip()), "")
+    return Reading(spans, rows, f"[{len(lines):,} JSON lines; {shape(first)}]" if is_json(first) else "")
+
+
+def view(body: Body, asked: Asked) -> View:
+    """JSON that is not laid out in lines: each line shown names a value, in the source's own spelling."""
+    text = "\n".join(body.lines)
+    entries = list(_entries("$", _bytes(text.strip()), 0, 0.0))
+    lines = list(_lines(entries, longest_line(asked.room)))
+    units = list(_units(entries))
+    scores = closeness(["\n".join(lines[first:end]) for first, end in units], asked)
+    bad = alarms(lines)
+    spans = [
+        Span(first, end, Worth.HEAD if end - first == 1 and first in bad else _worth(entries[first], score), least=1)
+        for (first, end), score in zip(units, scores, strict=True)
+    ]
+    paths = [entry.path for entry in entries]
+    return View(
+        lines, Reading(spans, nothing, f"[JSON: {shape(text)}]"), partial(_mark, paths), _LONGEST_MARK, partial(_path, paths)
+    )
+
+
+def shape(text: str) -> str:
+    """What a value is made of, in a few words."""
+    try:
+        decoded: Any = msgspec.json.decode(_bytes(text))
+    except (msgspec.DecodeError, RecursionError):
+        return "damaged"
+    return _shape(decoded)
+
+
+def _shape(value: Any, depth: int = 0) -> str:
+    if isinstance(value, dict):
+        if depth > 1:
+            return f"object of {len(value):,}"
+        keys = [_key(key, inner) for key, inner in list(value.items())[:_KEYS]]
+        more = f", {len(value) - _KEYS:,} more" if len(value) > _KEYS else ""
+        return f"object with {', '.join(keys)}{more}"
+    if isinstance(value, list):
+        inner = f" of {_shape(value[0], depth + 1)}" if value and isinstance(value[0], dict | list) else ""
+        return f"array of {len(value):,}{', each an' + inner[3:] if inner else ''}"
+    return type(value).__name__
+
+
+def _key(key: str, value: Any) -> str:
+    name = key[:40]
+    if isinstance(value, list):
+        return f"{name} (array of {len(value):,})"
+    return f"{name} (object of {len(value):,})" if isinstance(value, dict) and value else name
+
+
+def _entries(path: str, raw: bytes, depth: int, place: float) -> Iterator[_Entry]:
+    """A value, or what it is made of if it is long."""
+    if len(raw) <= _ROW or depth >= _DEEPEST or raw[:1] not in (b"{", b"[", b'"'):
+        yield _Entry(path, _text(raw), place)
+    elif raw[:1] == b'"':
+        yield from _string(path, raw)
+    else:
+        inner = _opened(path, raw)
+        for index, (name, value) in enumerate(inner):
+            if index < _MOST or index >= len(inner) - _LAST:
+                yield from _entries(name, bytes(value).strip(), depth + 1, index / max(1, len(inner) - 1))
+
+
+def _opened(path: str, raw: bytes) -> list[tuple[str, msgspec.Raw]]:
+    try:
+        if raw[:1] == b"[":
+            return [(f"{path}[{index}]", value) for index, value in enumerate(_values.decode(raw))]
+        return [(_joined(path, key), value) for key, value in _members.decode(raw).items()]
+    except (msgspec.DecodeError, RecursionError):
+        return []
+
+
+def _joined(path: str, key: str) -> str:
+    return f"{path}.{key}" if key.isidentifier() else f"{path}['{key[:80]}']"
+
+
+def _string(path: str, raw: bytes) -> Iterator[_Entry]:
+    """A long text inside JSON is read line by line, like any other."""
+    try:
+        text: str = msgspec.json.decode(raw, type=str)
+    except msgspec.DecodeError:
+        text = _text(raw)
+    lines = [line[at : at + _STRING_LINE] for line in text.split("\n")[:_MOST] for at in range(0, len(line), _STRING_LINE)]
+    for index, line in enumerate(lines):
+        yield _Entry(path, line, index / len(lines), told=True)
+
+
+def _lines(entries: Sequence[_Entry], longest: int) -> Iterator[str]:
+    """Each value behind its path; a text names its path once."""
+    before = ""
+    for entry in entries:
+        path = " " if entry.told and entry.path == before else f"{entry.path}:"
+        line = f"… {path} {_INDENT.sub(' ', entry.text)}"
+        yield line if len(line) <= longest else f"{line[: longest - 2]} …"
+        before = entry.path if entry.told else ""
+
+
+def _units(entries: Sequence[_Entry]) -> Iterator[tuple[int, int]]:
+    """Values by themselves, texts by paragraphs."""
+    start = 0
+    while start < len(entries):
+        end = start + 1
+        while end < len(entries) and entries[start].told and entries[end].told and entries[end].path == entries[start].path:
+            end += 1
+        yield from paragraphs([entry.text for entry in entries[start:end]], 0, end - start, _PARAGRAPH, start)
+        start = end
+
+
+def _worth(entry: _Entry, score: float) -> float:
+    """What people wrote says more than what a program noted; of that, addresses say least."""
+    if entry.told:
+        return Worth.OUTLINE + 8 - 6 * entry.place + 20 * score
+    address = 15 if "://" in entry.text[:12] else 0
+    return Worth.OUTLINE - address - (10 * entry.place if entry.place < 1 else 0) + 20 * score
+
+
+def _mark(paths: Sequence[str], first: int, end: int) -> str:
+    """The mark of a gap, no longer than any other mark."""
+    name = paths[first]
+    name = name if len(name) <= _LONGEST_PATH else f"…{name[1 - _LONGEST_PATH :]}"
+    return f"… {name} …" if end - first == 1 else f"… {end - first:,} from {name} …"
+
+
+def _path(paths: Sequence[str], first: int, end: int) -> str:
+    """The argument that brings back what a gap begins with, or all that it is a part of."""
+    return (
+        f'path="{paths[first]}"' if paths[first] == paths[end - 1] or end - first < _LAST else f'path="{_parent(paths[first])}"'
+    )
+
+
+def _parent(path: str) -> str:
+    return path[: max(path.rfind("."), path.rfind("["), 1)]
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")

@@ -1,0 +1,80 @@
+"""Directory listings: some entries of every folder, those near what was asked for, and gaps that count entries per folder."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hotset.window.preview.asking import Asked, closeness
+from hotset.window.preview.body import Body
+from hotset.window.preview.excerpt import Reading, Span, Worth
+
+ENTRY = re.compile(r"(?:[A-Za-z]:)?(?:\.{0,2}/)?[\w.@+~$()\[\]{}, -]{1,120}(?:/[\w.@+~$()\[\]{}, -]{1,120}){0,30}/?\*?")
+LONG_ENTRY = re.compile(r"[-dlcbps][rwxsStT-]{9}[.@+]?\s")
+BRANCH = re.compile(r"[\s│|]{0,200}[├└|`+]")
+_FOLDER = re.compile(r"(?P<folder>[^\n:]{1,400}):")
+_MACHINE_MADE = re.compile(r"(?:^|/)(?:\.git|node_modules|__pycache__|\.venv|dist|build|target|\.cache|vendor)/")
+_LESS = 30.0  # how much less an entry is worth that nobody wrote
+_RUN = 8  # entries of one folder that are shown together at most
+_LAST = 3
+_PER_LEVEL = 4.0  # how much less an entry is worth for each folder that it is inside of
+_PER_RANK = 4.0  # how much less each further run of the same folder is worth
+
+
+def read(body: Body, asked: Asked) -> Reading:
+    lines = body.lines
+    folders = _folders(lines)
+    runs = list(_runs(folders))
+    scores = closeness(["\n".join(lines[first:end]) for first, end in runs], asked)
+    highest = min((folder.count("/") for folder in folders), default=0)
+    seen: Counter[str] = Counter()
+    spans = [Span(max(body.first, body.end - _LAST), body.end, Worth.HEAD)]
+    for (first, end), score in zip(runs, scores, strict=True):
+        folder = folders[first]
+        depth = folder.count("/") - highest
+        worth = Worth.ASKED - _PER_LEVEL * min(depth, 6) - _PER_RANK * min(seen[folder], 6) + 12 * score
+        worth -= _LESS if _MACHINE_MADE.search(f"{lines[first]}/") else 0.0
+        if not seen[folder]:
+            spans.append(Span(body.first + first, body.first + first + 1, worth + 2))  # every folder, before more of any
+        seen[folder] += 1
+        spans.append(Span(body.first + first, body.first + end, worth, least=1))
+    return Reading(spans, _Folders(body.first, folders))
+
+
+@dataclass(frozen=True, slots=True)
+class _Folders:
+    """Says how many entries of which folders stand in a gap."""
+
+    offset: int
+    folders: Sequence[str]
+
+    def __call__(self, first: int, end: int) -> Sequence[str]:
+        counts = Counter(self.folders[first - self.offset : end - self.offset])
+        return [f"{folder or '.'} ({count})" for folder, count in counts.items()]
+
+
+def _runs(folders: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Entries of one folder that stand together."""
+    start = 0
+    for index in range(1, len(folders) + 1):
+        if index == len(folders) or folders[index] != folders[start] or index - start >= _RUN:
+            yield start, index
+            start = index
+
+
+def _folders(lines: Sequence[str]) -> list[str]:
+    """The folder that each entry stands in."""
+    folders = []
+    current = ""
+    for line in lines:
+        found = _FOLDER.fullmatch(line)
+        if found and " " not in line.strip():
+            current = found["folder"]
+            folders.append(current)
+            continue
+        path = line.rsplit(" ", 1)[-1] if LONG_ENTRY.match(line) else line.strip()
+        folder = path.rstrip("/").rpartition("/")[0]
+        folders.append(folder or current)
+    return folders

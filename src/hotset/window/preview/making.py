@@ -1,0 +1,161 @@
+"""Makes previews: finds out what a text is, lets that kind of content choose, and says what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from hotset.window.preview import checks, code, diffs, hits, json_text, listing, logs, markup, opaque, output, prose, tables
+from hotset.window.preview.asking import Asked, asked
+from hotset.window.preview.body import LONGEST_READ, Body, body
+from hotset.window.preview.content import ContentType, Origin, Preview
+from hotset.window.preview.excerpt import Excerpt, Reading, Span, View, Worth, compose
+from hotset.window.preview.sections import sections
+from hotset.window.preview.sniffing import kind
+
+_WORTHWHILE = 0.75  # a preview longer than this share of its text saves too little for what it hides
+_SLICE_LINES = 100  # about what one answer of the call that brings it back can hold
+_LOOKED_AT = 96 * 1024  # characters that are read closely; beyond them, only errors and warnings are looked for
+_LONG = 400  # JSON with longer lines than this is not laid out for readers
+
+_MIXED = (ContentType.OUTPUT, ContentType.SEARCH, ContentType.LISTING)  # kinds that may have others among them
+
+_READERS: Mapping[ContentType, Callable[[Body, Asked], Reading]] = {
+    ContentType.JSON: code.read,
+    ContentType.JSON_LINES: json_text.read_lines,
+    ContentType.CODE: code.read,
+    ContentType.SEARCH: hits.read,
+    ContentType.CHECKS: checks.read,
+    ContentType.LOG: logs.read,
+    ContentType.DIFF: diffs.read,
+    ContentType.TABLE: tables.read,
+    ContentType.LISTING: listing.read,
+    ContentType.PROSE: prose.read,
+    ContentType.HTML: output.read,
+    ContentType.OPAQUE: output.read,
+    ContentType.OUTPUT: output.read,
+}
+_VIEWERS: Mapping[ContentType, Callable[[Body, Asked], View]] = {
+    ContentType.JSON: json_text.view,
+    ContentType.HTML: markup.view,
+    ContentType.OPAQUE: opaque.view,
+}
+
+
+def preview(text: str, origin: Origin, room: int) -> Preview | None:
+    """What a reader needs of a text, in at most `room` characters; None where it is better shown whole."""
+    if len(text) <= room:
+        return None
+    lines = text.split("\n")
+    inner = body(lines)
+    asks = asked(origin, room)
+    type_ = kind(inner.lines, asks)
+    made = _viewed(type_, lines, inner, asks) or _read(type_, lines, inner, asks)
+    return made if len(made.text) <= len(text) * _WORTHWHILE else None
+
+
+def closing(preview: Preview, id: str) -> str:
+    """The one last line: what was left out, and the call that brings it back."""
+    part = f", {preview.slice}" if preview.slice else ""
+    return f'[hotset: {preview.left_out} left out; retrieve_context(id="{id}"{part}) brings back any part]'
+
+
+def _read(type_: ContentType, lines: Sequence[str], inner: Body, asks: Asked) -> Preview:
+    """Content that is made of lines: they are shown as they stand."""
+    frame = [Span(0, inner.first, Worth.FRAME, least=1), Span(inner.end, len(lines), Worth.FRAME, least=1)]
+    parts = [part for stretch in _near(inner) for part in _parts(type_, stretch)]
+    reading = _merged([(part, _READERS[of](part, asks)) for part, of in parts])
+    spans = [span for span in (*frame, *_between(inner), *reading.spans) if span.first < span.end]
+    excerpt = compose(lines, replace(reading, spans=spans), asks.room)
+    return Preview(type_, excerpt.text, _left_out(excerpt, len(lines), _size(lines)), _slice(excerpt))
+
+
+def _near(inner: Body) -> list[Body]:
+    """What is read closely: all of it, or, where that would take long, its beginning and its end."""
+    reach = _reach(inner.lines, _LOOKED_AT * 3 // 4)
+    if reach == len(inner.lines):
+        return [inner.part(0, reach)]
+    back = _reach(inner.lines[: reach - 1 : -1], _LOOKED_AT // 4)
+    return [inner.part(0, reach), inner.part(len(inner.lines) - back, len(inner.lines))]
+
+
+def _between(inner: Body) -> list[Span]:
+    """Errors and warnings of what is not read closely."""
+    first, *rest = _near(inner)
+    return output.trouble(inner.part(len(first.lines), rest[0].first - inner.first)) if rest else []
+
+
+def _reach(lines: Sequence[str], most: int) -> int:
+    """How many lines make up this many characters. A line counts a little more than it is long: it takes time by itself."""
+    size = 0
+    for index, line in enumerate(lines):
+        size += min(len(line), LONGEST_READ) + 10
+        if size > most:
+            return max(1, index)
+    return len(lines)
+
+
+def _parts(type_: ContentType, stretch: Body) -> list[tuple[Body, ContentType]]:
+    """What a shell printed can be of several kinds, one behind the other."""
+    found = sections(stretch) if type_ in _MIXED else []
+    if len(found) < 2:
+        return [(stretch, type_)]
+    return [(part, kind(part.lines, Asked()) if of is ContentType.OUTPUT else of) for part, of in found]
+
+
+def _merged(parts: Sequence[tuple[Body, Reading]]) -> Reading:
+    """All parts compete for the same room."""
+    if len(parts) == 1:
+        return parts[0][1]
+
+    def label(first: int, end: int) -> Sequence[str]:
+        return [
+            said
+            for part, reading in parts
+            if part.first < end and first < part.end
+            for said in reading.label(max(first, part.first), min(end, part.end))
+        ]
+
+    first = parts[0][1]
+    return replace(first, spans=[span for _, reading in parts for span in reading.spans], label=label)
+
+
+def _viewed(type_: ContentType, lines: Sequence[str], inner: Body, asks: Asked) -> Preview | None:
+    """Content that is not made of lines: it is laid out in lines of ours, inside its frame."""
+    if type_ not in _VIEWERS or (type_ is ContentType.JSON and max(map(len, inner.lines)) <= _LONG):
+        return None
+    before, after = "\n".join(lines[: inner.first]), "\n".join(lines[inner.end :])
+    if len(before) + len(after) > asks.room // 2:
+        before = after = ""
+    room = asks.room - sum(len(piece) + 1 for piece in (before, after) if piece)
+    view = _VIEWERS[type_](inner, replace(asks, room=room))
+    if not view.lines:
+        return None
+    excerpt = compose(view.lines, view.reading, room, view.mark, view.margin)
+    text = "\n".join(piece for piece in (before, excerpt.text, after) if piece)
+    size = _size(lines)
+    slice_ = view.slice(*max(excerpt.gaps, key=_length)) if excerpt.gaps else ""
+    return Preview(type_, text, f"{max(0, size - len(text)):,} of {size:,} characters", slice_)
+
+
+def _size(lines: Sequence[str]) -> int:
+    return sum(map(len, lines)) + len(lines) - 1
+
+
+def _left_out(excerpt: Excerpt, lines: int, size: int) -> str:
+    count = sum(end - first for first, end in excerpt.gaps)
+    characters = f"{excerpt.left:,} of {size:,} characters"
+    return f"{count:,} of {lines:,} lines ({characters})" if count else characters
+
+
+def _slice(excerpt: Excerpt) -> str:
+    """The longest gap, as far as one answer reaches."""
+    if not excerpt.gaps:
+        return ""
+    first, end = max(excerpt.gaps, key=_length)
+    return f'lines="{first + 1}-{min(end, first + _SLICE_LINES)}"'
+
+
+def _length(gap: tuple[int, int]) -> tuple[int, int]:
+    """Longer gaps first; among equals, the earlier one."""
+    return gap[1] - gap[0], -gap[0]

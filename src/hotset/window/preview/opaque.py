@@ -1,0 +1,49 @@
+"""Binary and base64: what it is and how long, with its first characters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from hotset.window.preview.asking import Asked
+from hotset.window.preview.body import Body
+from hotset.window.preview.excerpt import Reading, Span, View, Worth, no_slice
+from hotset.window.preview.output import nothing
+
+_SAMPLE = 4096
+_UNPRINTABLE_SHARE = 0.1
+_LETTERS = re.compile(r"(?:data:[\w/+.-]{1,80};base64,)?[A-Za-z0-9+/=_\r-]{200,}")
+_MAGIC = {
+    "iVBORw0KGgo": "PNG image",
+    "/9j/": "JPEG image",
+    "R0lGOD": "GIF image",
+    "UklGR": "WebP image or WAV sound",
+    "JVBERi0": "PDF document",
+    "UEsDB": "ZIP archive",
+    "H4sI": "gzip archive",
+    "\x7fELF": "ELF program",
+    "\x89PNG": "PNG image",
+    "%PDF": "PDF document",
+    "PK\x03\x04": "ZIP archive",
+}
+_SHOWN = 80
+
+
+def is_opaque(lines: Sequence[str]) -> bool:
+    """Characters that nobody reads, or letters without a word in them."""
+    sample = "\n".join(lines[:200])[:_SAMPLE]
+    odd = sum(1 for c in sample if c == "\ufffd" or (c < " " and c not in "\n\r\t\x1b\f\b"))
+    if odd > _UNPRINTABLE_SHARE * len(sample):
+        return True
+    return bool(_LETTERS.fullmatch("".join(lines[:80])[:_SAMPLE])) and len(sample) > 500
+
+
+def view(body: Body, asked: Asked) -> View:
+    text = "\n".join(body.lines)
+    encoded = text.partition(";base64,")[2] or text
+    kind = next((name for magic, name in _MAGIC.items() if encoded.startswith(magic)), "")
+    form = "base64" if _LETTERS.match(text) else "binary"
+    begins = "".join(c if c.isprintable() else "·" for c in text[: min(_SHOWN, asked.room // 3)])
+    line = f"[{form}{', ' + kind if kind else ''}: {len(text):,} characters, beginning {begins}]"
+    reading = Reading([Span(0, 1, Worth.HEAD)], nothing)
+    return View([line], reading, no_slice, 0, no_slice)

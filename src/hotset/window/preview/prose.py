@@ -1,0 +1,54 @@
+"""Plain text and Markdown: the beginning and the end, headings, paragraphs near what was asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hotset.window.preview.asking import Asked, closeness
+from hotset.window.preview.body import Body
+from hotset.window.preview.code import paragraphs
+from hotset.window.preview.excerpt import Reading, Span, Worth
+from hotset.window.preview.output import ends
+
+_HEADING = re.compile(r"#{1,6} \S|<h[1-6]\b")
+_UNDERLINE = re.compile(r"(?:={3,}|-{3,}|~{3,})\s*")
+_PARAGRAPH = 500
+_FACT = re.compile(r"`[^`\n]{2,80}`|https?://|\b[\w.-]+/[\w./-]+|\b\d[\d.,]*\b")
+_FACTS_SHARE = 10.0
+
+
+def read(body: Body, asked: Asked) -> Reading:
+    lines = body.lines
+    units = list(paragraphs(lines, 0, len(lines), _PARAGRAPH))
+    parts = ["\n".join(lines[first:end]) for first, end in units]
+    scores = closeness(parts, asked)
+    headings = _headings(lines)
+    spans = list(ends(body, asked.room))
+    spans.extend(Span(body.first + index, body.first + index + 1, Worth.OUTLINE + 5) for index in headings)
+    for (first, end), part, score in zip(units, parts, scores, strict=True):
+        facts = min(1.0, len(_FACT.findall(part[:2000])) * 20 / (len(part) + 20))
+        worth = Worth.REST + 5 * (1 - first / len(lines)) + _FACTS_SHARE * facts + Worth.ASKED * score
+        spans.append(Span(body.first + first, body.first + end, worth, least=0))
+    return Reading(spans, _Headings(body, headings))
+
+
+@dataclass(frozen=True, slots=True)
+class _Headings:
+    """Says which headings stand in a gap."""
+
+    body: Body
+    headings: Sequence[int]
+
+    def __call__(self, first: int, end: int) -> Sequence[str]:
+        return [self.body.lines[at].strip("#= ").strip()[:60] for at in self.headings if first <= self.body.first + at < end]
+
+
+def _headings(lines: Sequence[str]) -> list[int]:
+    found = []
+    for index, line in enumerate(lines):
+        under = index + 1 < len(lines) and line.strip() and len(line) < 100 and _UNDERLINE.fullmatch(lines[index + 1])
+        if _HEADING.match(line) or (under and not _UNDERLINE.fullmatch(line)):
+            found.append(index)
+    return found

@@ -1,0 +1,51 @@
+"""A conversation in steps: what the user said stays by itself; what the model did and what came back belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hotset.nouns.page import Kind, Role
+from hotset.nouns.window import Line
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One reply of the model with the results of its calls: lines `first` to `last`, both included."""
+
+    number: int
+    """From 1, in the order of the conversation."""
+    first: int
+    last: int
+    sticky: bool
+    """A user's own words stand among its results: its messages cannot leave, only the pages in them."""
+
+
+def steps(lines: Sequence[Line]) -> Iterator[Step]:
+    number, index = 0, 0
+    while index < len(lines):
+        if not _is_models(lines[index]):
+            index += 1
+            continue
+        number += 1
+        first = index
+        while index < len(lines) and _is_models(lines[index]):
+            index += 1
+        sticky = False
+        while index < len(lines) and answers(lines[index]):
+            sticky = sticky or not _only_answers(lines[index])
+            index += 1
+        yield Step(number, first, index - 1, sticky)
+
+
+def answers(line: Line) -> bool:
+    """Does it bring results of calls?"""
+    return line.role is Role.TOOL or any(piece.call and piece.kind.family is not Kind.TOOL_CALL for piece in line.pieces)
+
+
+def _only_answers(line: Line) -> bool:
+    return line.role is Role.TOOL or all(piece.call for piece in line.pieces)
+
+
+def _is_models(line: Line) -> bool:
+    return line.role is Role.ASSISTANT
