@@ -16,7 +16,7 @@ from hotset.nouns.window import WHOLE, Form, Spot
 from hotset.runtime import retrieval
 from hotset.runtime.planning import Prepared
 from hotset.store.port import Store
-from hotset.window.tools import parse_call
+from hotset.window.tools import SPECS, parse_call
 
 MOST_ROUNDS = 4
 """How often a turn is answered by us: a model that still asks then would ask for ever."""
@@ -58,7 +58,7 @@ class Faults:
         raws = await self._answer(asked, here, now)
         said = tuple(self.dialect.understand(raw) for raw in (*asked.raws, *raws))
         self.outgoing = replace(self.outgoing, messages=(*self.outgoing.messages, *said))
-        return self.dialect.render(self.outgoing)
+        return self.dialect.offer(self.dialect.render(self.outgoing), SPECS)
 
     async def _answer(self, asked: Round, here: Place, now: float) -> tuple[bytes, ...]:
         results = [await asyncio.to_thread(self._bring_back, call, here, now) for call in asked.calls]

@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from threading import Lock
 
 import msgspec
@@ -18,11 +18,12 @@ from hotset.errors import HotsetError
 from hotset.nouns.bill import Bill
 from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.link import Link, link
-from hotset.nouns.message import Message, Request, Usage
+from hotset.nouns.message import Message, Request, Tool, Usage
 from hotset.nouns.page import ROOT, Chain
 from hotset.nouns.price import Price
 from hotset.nouns.window import WHOLE, Hidden, Line, Plan, Sent, Spot, Table
 from hotset.runtime.lines import Scales
+from hotset.runtime.words import Words
 from hotset.store.port import Store
 from hotset.window.calibrate import Calibration, prior
 from hotset.window.plan import Moment, plan
@@ -60,7 +61,7 @@ class Prepared:
     request: Request
     """The client's own."""
     outgoing: Request
-    """What `body` says."""
+    """What `body` says, without our tools."""
     links: tuple[Link, ...]
     """The client's messages at their places."""
     plan: Plan
@@ -95,6 +96,7 @@ class Planner:
         self._config = config
         self._monotonic = monotonic
         self._scales = Scales()
+        self._words = Words()
         self._tables: OrderedDict[Chain, _Held] = OrderedDict()
         self._calibrations: dict[str, Calibration] = {}
         self._lock = Lock()
@@ -107,19 +109,20 @@ class Planner:
         price = price_of(request.model, self._config.prices, upstream)
         off = off or self._config.off
         offered = not off and self._config.inject and dialect.injectable(request, OUR_TOOLS)
-        own = dialect.parse(dialect.offer(request.raw, SPECS)) if offered else request
-        links = tuple(link(ROOT, own.messages))
+        links = tuple(link(ROOT, request.messages))
         table = self._table(links, store)
         hidden = {each.chain: found for each in links if (found := table.hidden.get(each.chain))} if offered else {}
         lines = self._scales.lines(links, request.model, hidden)
         ratio = self._ratio(request.model)
-        fixed = self._scales.fixed(own)
+        fixed = self._scales.fixed(request) + (_tools_weigh() if offered else 0)
         moment = Moment(now, price, _counter(request.model), fixed, ratio)
         made = plan(lines, table, self._knobs(request, price, offered=offered), moment) if not off else _as_it_came(lines, table)
-        outgoing = own if off else _as_planned(own, links, made, hidden, dialect)
-        body = request.raw if outgoing is request else own.raw if outgoing is own else dialect.render(outgoing)
+        outgoing = request if off else self._as_planned(request, links, made, hidden, dialect)
+        body = request.raw if outgoing is request else dialect.render(outgoing)
+        if offered:
+            body = dialect.offer(body, SPECS)
         if body != request.raw:
-            _hold_to_the_rules(outgoing, own, links, hidden, dialect)
+            _hold_to_the_rules(outgoing, request, links, hidden, dialect)
         estimated = fixed + made.tokens
         bill = _estimate(made, lines, table, _Scene(price, fixed, ratio, now))
         return Prepared(
@@ -155,6 +158,27 @@ class Planner:
         model, told = prepared.request.model, reported.input + reported.cache_read + reported.cache_write
         with self._lock:
             self._calibrations[model] = self._calibrations.get(model, prior(model)).observed(prepared.estimated, told)
+
+    def _as_planned(
+        self, own: Request, links: Sequence[Link], made: Plan, hidden: Mapping[Chain, Hidden], dialect: Dialect
+    ) -> Request:
+        """The request with every page in its form, and with what the client never saw."""
+        touched = {spot.chain for spot, row in made.shown.items() if row.text or spot.position == WHOLE}
+        if not touched and not hidden:
+            return own
+        kept: list[Link] = []
+        messages: list[Message] = []
+        for each in links:
+            gone = made.shown.get(Spot(each.chain, WHOLE)) if each.chain in touched else None
+            if gone is None:
+                kept.append(each)
+                messages.append(self._words.reworded(each, made, dialect) if each.chain in touched else each.message)
+            elif gone.text:
+                said = dialect.say(gone.text.decode())
+                kept.append(Link(said, each.parent, _STANDS_IN))
+                messages.append(said)
+        changed = replace(own, messages=tuple(messages))
+        return dialect.reveal(changed, kept, hidden) if hidden else changed
 
     def _knobs(self, request: Request, price: Price, *, offered: bool) -> Knobs:
         room = price.window - min(_reply_room(request), price.longest_reply)
@@ -193,51 +217,13 @@ def _as_it_came(lines: Sequence[Line], table: Table) -> Plan:
     return Plan(dict(table.shown), tokens=whole, whole=whole, kept=table.sent.tokens if table.sent else 0)
 
 
-def _as_planned(own: Request, links: Sequence[Link], made: Plan, hidden: Mapping[Chain, Hidden], dialect: Dialect) -> Request:
-    """The request with every page in its form, and with what the client never saw."""
-    messages: list[Message] = []
-    kept: list[Link] = []
-    touched = {spot.chain for spot, row in made.shown.items() if row.text or spot.position == WHOLE}
-    for each in links:
-        if each.chain not in touched:
-            messages.append(each.message)
-            kept.append(each)
-            continue
-        gone = made.shown.get(Spot(each.chain, WHOLE))
-        if gone is None:
-            messages.append(_reworded(each, made, dialect))
-            kept.append(each)
-        elif gone.text:
-            said = dialect.say(gone.text.decode())
-            messages.append(said)
-            kept.append(Link(said, each.parent, _STANDS_IN))
-    if not touched and not hidden:
-        return own
-    changed = replace(own, messages=tuple(messages))
-    return dialect.reveal(changed, kept, hidden) if hidden else changed
-
-
-def _reworded(each: Link, made: Plan, dialect: Dialect) -> Message:
-    words = {
-        position: row.text
-        for position in range(len(each.message.parts))
-        if (row := made.shown.get(Spot(each.chain, position))) is not None and row.text
-    }
-    message = each.message
-    for position, text in words.items():
-        try:
-            message = dialect.reword(message, {position: text})
-        except ValueError:
-            continue  # a part whose form the provider fixes: it is shown whole, every time
-    return message
-
-
 def _hold_to_the_rules(
     outgoing: Request, own: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidden], dialect: Dialect
 ) -> None:
     """Raises `Forbidden` where the provider would refuse what we made of the client's request."""
     original = dialect.reveal(own, links, hidden) if hidden else own
-    broken = dialect.check(outgoing, original)
+    ours = tuple(Tool(spec.name, b"{}") for spec in SPECS)
+    broken = dialect.check(replace(outgoing, tools=(*outgoing.tools, *ours)), replace(original, tools=(*original.tools, *ours)))
     if broken:
         raise Forbidden(f"rule {broken[0].invariant} at {broken[0].where}")
 
@@ -269,6 +255,11 @@ def _reply_room(request: Request) -> int:
     params = msgspec.json.decode(request.params)
     wanted = [value for name in _REPLY_FIELDS if isinstance(value := params.get(name), int) and not isinstance(value, bool)]
     return max(1, *wanted) if wanted else _REPLY_ROOM
+
+
+@cache
+def _tools_weigh() -> int:
+    return sum(tokens.count(spec.parameters) + tokens.count(spec.description) + tokens.count(spec.name) for spec in SPECS)
 
 
 @lru_cache(maxsize=64)

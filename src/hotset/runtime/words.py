@@ -1,0 +1,65 @@
+"""Messages that say what the plan shows of them. The same words in the same message are put there once."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import replace
+from threading import Lock
+
+from hotset.dialects.port import Dialect
+from hotset.nouns.link import Link
+from hotset.nouns.message import DialectName, Message
+from hotset.nouns.window import Plan, Spot
+
+_MOST_BYTES = 32 << 20
+"""Changed messages that are held on to: those of some dozen long sessions."""
+
+_Words = tuple[tuple[int, bytes], ...]
+
+
+class Words:
+    """Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._said: OrderedDict[tuple[DialectName, bytes, _Words], Message] = OrderedDict()
+        self._size = 0
+        self._lock = Lock()
+
+    def reworded(self, link: Link, plan: Plan, dialect: Dialect) -> Message:
+        message = link.message
+        words: _Words = tuple(
+            (position, row.text)
+            for position in range(len(message.parts))
+            if (row := plan.shown.get(Spot(link.chain, position))) is not None and row.text
+        )
+        key = (dialect.name, message.raw, words)
+        with self._lock:
+            known = self._said.get(key)
+            if known is not None:
+                self._said.move_to_end(key)
+                return replace(known, span=message.span)
+        said = _reworded(message, words, dialect)
+        with self._lock:
+            self._said[key] = said
+            self._size += _size(message, said)
+            while self._size > _MOST_BYTES and len(self._said) > 1:
+                (_, raw, _), old = self._said.popitem(last=False)
+                self._size -= len(raw) + len(old.raw)
+        return said
+
+
+def _reworded(message: Message, words: _Words, dialect: Dialect) -> Message:
+    try:
+        return dialect.reword(message, dict(words))
+    except ValueError:
+        pass  # one of the parts has a form that its provider fixes: it is shown whole, every time
+    for position, text in words:
+        try:
+            message = dialect.reword(message, {position: text})
+        except ValueError:
+            continue
+    return message
+
+
+def _size(message: Message, said: Message) -> int:
+    return len(message.raw) + len(said.raw)
