@@ -44,6 +44,15 @@ def _beside(config: Config) -> Path:
 
 def _conclude(out: Screen, shown: Shown, folder: Path) -> None:
     census = shown.held.census
+    out.say("\nWhat the window saved, charged by the scripted provider under the rules of a real prompt cache:")
+    out.say(
+        f"  {shown.through.prompt:,} tokens of prompts instead of {shown.direct.prompt:,}; ${shown.through.dollars:.2f} instead "
+        f"of ${shown.direct.dollars:.2f}: {1 - shown.through.dollars / shown.direct.dollars:.0%} less."
+    )
+    out.say(
+        f"  The model asked {count(shown.looks, 'time')} for more of something that it had been shown in part, and got it "
+        f"{'every time' if not shown.missed else f'NOT {shown.missed} times: please report this'}; the agent noticed nothing."
+    )
     out.say("\nWhat was kept, counted in the store:")
     for kind, (pages, content) in shown.held.kinds.items():
         out.say(f"  {pages:>4} {kind:<13} {size(content):>9}")
@@ -67,7 +76,7 @@ def _conclude(out: Screen, shown: Shown, folder: Path) -> None:
     )
     out.say("\nLook at it:")
     first = shown.sessions[0]
-    for command in ("sessions", f"show {first}", f"show {first} --kind tool_result --turns 1-10", "verify"):
+    for command in ("savings", f"diff {first} 20", "sessions", f"show {first}", "verify"):
         out.say(f"  hotset {command} --data {folder}")
     out.say("\nConnect a real agent:")
     out.say("  hotset wrap claude      (or codex, opencode, aider, goose, anything)")

@@ -16,14 +16,18 @@ from typing import Any
 
 import msgspec
 
+from hotset.config import listed_prices
 from hotset.errors import HotsetError
-from hotset.nouns.message import DialectName
+from hotset.nouns.message import DialectName, Usage
+from hotset.nouns.price import Prices
 from hotset.testing import ScriptedUpstream
-from hotset.testing.demo.client import Caller
+from hotset.testing.demo.client import Caller, Heard
 from hotset.testing.demo.holdings import Holdings, look
-from hotset.testing.demo.stage import Proxy, Scripted
+from hotset.testing.demo.stage import Proxy, Scripted, replies_in
 from hotset.testing.demo.view import Board, Screen
 from hotset.testing.recording import Recording, Reply, Result, requests, session
+from hotset.testing.recording.replay import MODELS
+from hotset.window.price import dollars, price_of
 
 _ANTHROPIC, _RESPONSES = "/v1/messages", "/v1/responses"
 _WATCHING_SECONDS = 9.0  # of pauses; the calls themselves and the restart take about six more
@@ -51,6 +55,27 @@ class Shown:
     held: Holdings
     byte_equal: bool
     """The largest tool result came back from `hotset recall` as the agent had sent it."""
+    through: Spent
+    direct: Spent
+    """What the provider would have charged for the recording, with hotset and without."""
+    looks: int
+    """How often the model asked to have something back that it had been shown only in part."""
+    missed: int
+    """How often it did not get it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a provider with a prompt cache would have charged."""
+
+    prompt: int
+    """Tokens of all prompts."""
+    dollars: float
+
+    @classmethod
+    def of(cls, usage: Usage) -> Spent:
+        price = price_of(MODELS[DialectName.ANTHROPIC], Prices(listed_prices()))
+        return cls(usage.input + usage.cache_read + usage.cache_write, dollars(price, usage))
 
 
 def play(folder: Path, screen: Screen, *, slowly: bool) -> Shown:
@@ -58,11 +83,11 @@ def play(folder: Path, screen: Screen, *, slowly: bool) -> Shown:
     script = Scripted(recording)
     with (
         ScriptedUpstream(script) as upstream,
-        ScriptedUpstream(Scripted(recording)) as bare,
+        ScriptedUpstream(plain := Scripted(recording)) as bare,
         Proxy(folder, upstream.url) as proxy,
     ):
         screen.say(f"A scripted provider on port {upstream.port}; the proxy in process {proxy.pid}, keeping in {folder}.")
-        agent = Agent(folder, screen, Caller(proxy.root), Caller(bare.url), recording)
+        agent = Agent(folder, screen, Side(Caller(proxy.root), upstream, script), Side(Caller(bare.url), bare, plain), recording)
         bodies = tuple(requests(recording, DialectName.ANTHROPIC))
         middle = len(bodies) // 2
         pause = _WATCHING_SECONDS / len(bodies) if slowly else 0.0
@@ -72,6 +97,7 @@ def play(folder: Path, screen: Screen, *, slowly: bool) -> Shown:
         found = look(folder).done
         screen.say(f"  back after {down:.1f} s; {found} of {heard} replies are on disk; the agent repeats its call, and goes on.")
         agent.play(bodies[middle:], pause)
+        through, direct = Spent.of(upstream.bill), Spent.of(bare.bill)
         screen.say("The user goes back and says something else: the history branches, nothing is overwritten.")
         agent.call(_ANTHROPIC, _edited(bodies[middle]), "another branch")
         screen.say("Another agent, in the Responses dialect, beside it.")
@@ -88,13 +114,30 @@ def play(folder: Path, screen: Screen, *, slowly: bool) -> Shown:
         sessions=tuple(agent.sessions),
         held=held,
         byte_equal=_byte_equal(folder, held, recording),
+        through=through,
+        direct=direct,
+        looks=len(script.asked),
+        missed=sum("[hotset: retrieved" not in got for got in script.got) + len(script.asked) - len(script.got),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One way to the provider, with a provider of its own at its end."""
+
+    caller: Caller
+    upstream: ScriptedUpstream
+    script: Scripted
+
+    def call(self, path: str, body: bytes) -> Heard:
+        self.script.at = replies_in(msgspec.json.decode(body))
+        return self.caller.call(path, body)
 
 
 class Agent:
     """Plays the agent's side, and keeps count of what it sees."""
 
-    def __init__(self, folder: Path, screen: Screen, through: Caller, bare: Caller, recording: Recording) -> None:
+    def __init__(self, folder: Path, screen: Screen, through: Side, bare: Side, recording: Recording) -> None:
         self._folder = folder
         self._screen = screen
         self._through = through
@@ -131,6 +174,8 @@ class Agent:
                 added=self.added[-1],
                 median=statistics.median(self.added),
                 held=look(self._folder),
+                through=Spent.of(self._through.upstream.bill).dollars,
+                direct=Spent.of(self._bare.upstream.bill).dollars,
             )
         )
         return heard.session

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,33 +21,50 @@ from hotset.errors import HotsetError
 from hotset.store.folder import private_folder
 from hotset.testing.recording import Recording
 from hotset.testing.upstream.received import Received
-from hotset.testing.upstream.script import Say
+from hotset.testing.upstream.script import Call, Say
 
 _START_SECONDS = 20.0
 _STOP_SECONDS = 10.0
 _POLL_SECONDS = 0.01
 _ASSISTANT_ITEMS = ("function_call", "reasoning")
+_LOOK = "look"
+_LOOKS = frozenset(range(4, 48, 9))  # often enough to be seen, rare enough to be true: in recorded sessions it is 5 of 100
+_SHORTENED = re.compile(r'retrieve_context\(id=\\"(c[0-9a-f]{12})\\"')
 _MARK = ".demo"
 """Says that a folder is the demonstration's own, and may be emptied for the next one."""
 
 
 class Scripted:
-    """Answers each request with what was said at that point of the recording, however often it is asked."""
+    """Answers each request with what was said at that point of the recording, however often it is asked.
+
+    At a few points the model first wants a look at something that was shortened: what it asks for is its hotset's to answer.
+    """
 
     def __init__(self, recording: Recording) -> None:
         self._replies = recording.replies
+        self.at = 0
+        """How many replies the client's own history holds."""
         self.delay = 0.0
         """Seconds that the next answers take."""
+        self.asked: list[str] = []
+        """What the model asked to have back."""
+        self.got: list[str] = []
+        """What it was given."""
 
     def __call__(self, request: Received) -> Say:
-        said = _replies_in(request.json())
-        if said >= len(self._replies):
+        if self.at >= len(self._replies):
             return Say("The recording ends here.", delay=self.delay)
-        reply = self._replies[said]
+        reply = self._replies[self.at]
+        last = request.decoded[request.decoded.rfind(b"tool_result") :].decode()
+        if (asked := f"{_LOOK}{self.at}") in last:
+            self.got.append(last)
+        elif self.at in _LOOKS and (shortened := _SHORTENED.search(last)):
+            self.asked.append(shortened[1])
+            return Say(calls=(Call("retrieve_context", {"id": shortened[1], "lines": "41-60"}, asked),), delay=self.delay)
         return Say(reply.text, reply.calls, delay=self.delay)
 
 
-def _replies_in(body: dict[str, Any]) -> int:
+def replies_in(body: dict[str, Any]) -> int:
     """How many replies a history holds: what the assistant says between two turns of anybody else is one."""
     items = body.get("messages") or body.get("input") or []
     ours = [item.get("role") == "assistant" or item.get("type") in _ASSISTANT_ITEMS for item in items if isinstance(item, dict)]

@@ -30,6 +30,10 @@ class Board:
     median: float
     """Seconds that it adds in the middle."""
     held: Holdings
+    through: float
+    """Dollars that the provider would have charged so far."""
+    direct: float
+    """The same without hotset."""
 
 
 class Screen(Protocol):
@@ -49,7 +53,8 @@ class Lines:
         census = board.held.census
         kept = f"kept {size(census.content_bytes):>8}  on disk {size(census.stored_bytes):>8}  {census.pages:>4} pages"
         call = f"call {board.call:>3}/{board.of}  {board.doing:<34.34}"
-        self.say(f"{call} sent {size(board.sent):>8}  {kept}  {1000 * board.added:+.1f} ms")
+        cost = f"cost ${board.through:.2f} of ${board.direct:.2f}"
+        self.say(f"{call} sent {size(board.sent):>8}  {cost}  {kept}  {1000 * board.added:+.1f} ms")
 
     def say(self, text: str = "") -> None:
         sys.stdout.write(text + "\n")
@@ -102,6 +107,8 @@ def _drawn(board: Board) -> RenderableType:
     grid.add_row("call", Text(f"{board.call} of {board.of}   {board.doing}"))
     grid.add_row("", ProgressBar(total=board.of, completed=board.call, width=40))
     grid.add_row("sent by the agent", Text(f"{size(board.sent):>9}   its whole history, again with every call"))
+    share = board.through / board.direct if board.direct else 1.0
+    grid.add_row("charged by the provider", Text(f"${board.through:>8.2f}   instead of ${board.direct:.2f}: {share:.0%}"))
     grid.add_row("kept", Text(f"{size(census.content_bytes):>9}   each message once: {census.pages} pages, {census.blobs} blobs"))
     grid.add_row("on disk", Text(f"{size(census.stored_bytes):>9}   compressed, every hash checked when it is read"))
     grid.add_row(
