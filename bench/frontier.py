@@ -10,6 +10,8 @@ _COLUMNS = 2
 _WIDE, _HIGH = 460, 320
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 16, 40, 44
 _DEAREST = 150.0  # percent; a dearer point stands at the edge, with its figure
+_TURNED = 120.0  # percent; from here on names stand to the left of their points
+_LETTER, _LINE = 6.0, 12.0  # about the size of a letter
 _STEP_X, _STEP_Y = 25, 5
 _OURS, _OTHERS, _MARK, _INK, _GRID = "#0b7a4b", "#8a8f98", "#0b7a4b", "#24292f", "#e3e6ea"
 
@@ -41,7 +43,8 @@ def draw(panels: Sequence[Panel]) -> str:
     )
     size = f'width="{_WIDE * _COLUMNS}" height="{_HIGH * rows}" viewBox="0 0 {_WIDE * _COLUMNS} {_HIGH * rows}"'
     style = f'font-family="system-ui, sans-serif" font-size="11" fill="{_INK}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>\n<rect width="100%" height="100%" fill="#fff"/>\n{body}\n</svg>\n'
+    paper = '<rect width="100%" height="100%" fill="#fff"/>'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>\n{paper}\n{body}\n</svg>\n'
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +66,21 @@ def _panel(panel: Panel) -> Iterator[str]:
     yield from _grid(scale)
     yield _box(scale, panel)
     yield _line(scale, [point for point in panel.points if point.ours])
-    for point in panel.points:
+    for point in sorted(panel.points, key=lambda point: point.ours):
         yield _dot(scale, point)
+    yield from _names(scale, [point for point in panel.points if point.named])
 
 
 def _grid(scale: _Scale) -> Iterator[str]:
     left, right, low, high = scale.x(0), scale.x(_DEAREST), scale.y(0), scale.y(scale.most)
     for cost in range(0, int(_DEAREST) + 1, _STEP_X):
         x = scale.x(cost)
-        yield f'<path d="M{x} {low}V{high}" stroke="{_GRID}"/><text x="{x}" y="{low + 14}" text-anchor="middle">{cost}</text>\n'
+        yield f'<path d="M{x} {low}V{high}" stroke="{_GRID}"/>'
+        yield f'<text x="{x}" y="{low + 14}" text-anchor="middle">{cost}</text>\n'
     for faults in range(0, int(scale.most) + 1, _STEP_Y):
         y = scale.y(faults)
-        yield f'<path d="M{left} {y}H{right}" stroke="{_GRID}"/><text x="{left - 6}" y="{y + 4}" text-anchor="end">{faults}</text>\n'
+        yield f'<path d="M{left} {y}H{right}" stroke="{_GRID}"/>'
+        yield f'<text x="{left - 6}" y="{y + 4}" text-anchor="end">{faults}</text>\n'
     middle = (left + right) / 2
     yield f'<text x="{middle}" y="{low + 30}" text-anchor="middle">cost with faults paid, % of full history</text>\n'
     yield f'<text transform="translate(14 {(low + high) / 2}) rotate(-90)" text-anchor="middle">faults in 100 actions</text>\n'
@@ -98,13 +104,26 @@ def _line(scale: _Scale, points: Sequence[Point]) -> str:
 
 
 def _dot(scale: _Scale, point: Point) -> str:
-    x, y = scale.x(point.cost), scale.y(point.faults)
-    colour = _OURS if point.ours else _OTHERS
     title = f"<title>{escape(point.name)}: cost {point.cost:.1f} %, {point.faults:.1f} faults in 100</title>"
-    dot = f'<circle cx="{x}" cy="{y}" r="{5 if point.named else 3}" fill="{colour}">{title}</circle>'
-    if not point.named:
-        return f"{dot}\n"
-    beyond = f" ({point.cost:.0f} %)" if point.cost > _DEAREST else ""
-    anchor, shift = ("end", -8) if point.cost > 0.8 * _DEAREST else ("start", 8)
-    weight = ' font-weight="700"' if point.ours else ""
-    return f'{dot}<text x="{x + shift}" y="{y - 5}" text-anchor="{anchor}"{weight} fill="{colour}">{escape(point.name)}{beyond}</text>\n'
+    place = f'cx="{scale.x(point.cost)}" cy="{scale.y(point.faults)}" r="{5 if point.named else 3}"'
+    return f'<circle {place} fill="{_colour(point)}">{title}</circle>\n'
+
+
+def _names(scale: _Scale, points: Sequence[Point]) -> Iterator[str]:
+    """Each beside its point; one that would stand on another moves up."""
+    taken: list[tuple[float, float]] = []
+    for point in sorted(points, key=lambda point: (point.faults, -point.cost)):
+        told = f"{point.name} ({point.cost:.0f} %)" if point.cost > _DEAREST else point.name
+        wide = _LETTER * len(told)
+        turned = point.cost > _TURNED
+        x, y = scale.x(point.cost) + (-8 if turned else 8), scale.y(point.faults) - 4
+        left = x - wide if turned else x
+        while any(abs(left - other) < wide and abs(y - height) < _LINE for other, height in taken):
+            y -= _LINE
+        taken.append((left, y))
+        style = f'text-anchor="{"end" if turned else "start"}" font-weight="{700 if point.ours else 400}" fill="{_colour(point)}"'
+        yield f'<text x="{round(x, 1)}" y="{round(y, 1)}" {style}>{escape(told)}</text>\n'
+
+
+def _colour(point: Point) -> str:
+    return _OURS if point.ours else _OTHERS

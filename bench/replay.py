@@ -20,8 +20,9 @@ from pathlib import Path
 
 from bench.frontier import Panel, Point, draw
 from bench.results import tell
-from hotset.config import load
+from hotset.config import listed_prices
 from hotset.nouns.knobs import Knobs, Limit
+from hotset.nouns.price import Prices
 from hotset.replay.conversation import Conversation
 from hotset.replay.formats import read
 from hotset.replay.measure import Rules
@@ -70,12 +71,14 @@ def scaled(knobs: Knobs, factor: float) -> Knobs:
     )
 
 
+_LEFT_ALONE = "tau-airline-gpt4o"
+"""Short sessions, where turning knobs changes nothing."""
+
 SWEEP = {
     "half as much shown": scaled(Knobs(), 0.5),
     "twice as much shown": scaled(Knobs(), 2),
     "four times as much shown": scaled(Knobs(), 4),
     "low water at 10 %": replace(Knobs(), low=0.1),
-    "low water at 45 %": replace(Knobs(), low=0.45),
     "only when it overflows": replace(Knobs(), early=False),
 }
 """Turns of our own knobs, for the frontier."""
@@ -107,13 +110,13 @@ class Found:
 
 
 def _replayed(name: str) -> tuple[str, Found]:
-    ruling = Ruling(load().prices, "anthropic", MARKS[name].window)
+    ruling = Ruling(Prices(listed_prices()), "anthropic", MARKS[name].window)
     (gathered,) = gather(read([_file(name)]), ruling)
     sums = {OURS: Prompts(ours(Knobs())), FULL: Prompts(full)}
-    turned = {title: ours(knobs) for title, knobs in SWEEP.items()} if name != "tau-airline-gpt4o" else {}
+    turned = {title: ours(knobs) for title, knobs in SWEEP.items()} if name != _LEFT_ALONE else {}
     makers: dict[str, Maker] = {OURS: sums[OURS].make, **BASELINES, FULL: sums[FULL].make, **turned}
     report = replay(gathered, makers, ruling, time.perf_counter)
-    return name, Found(report, {calls: _share(sums[OURS], sums[FULL], calls) for calls in LONG_RUNS})
+    return name, Found(report, dict(_long_runs(sums[OURS], sums[FULL])))
 
 
 @dataclass(slots=True)
@@ -149,11 +152,11 @@ class Watched:
         return getattr(self.policy, "departures", 0)
 
 
-def _share(shown: Prompts, whole: Prompts, calls: int) -> float:
-    long = [
-        (sum(some[:calls]), sum(all_[:calls])) for some, all_ in zip(shown.sizes, whole.sizes, strict=True) if len(all_) >= calls
-    ]
-    return round(100 * sum(some for some, _ in long) / max(1, sum(all_ for _, all_ in long)), 2)
+def _long_runs(shown: Prompts, whole: Prompts) -> Iterator[tuple[int, float]]:
+    for calls in LONG_RUNS:
+        pairs = [(some[:calls], all_[:calls]) for some, all_ in zip(shown.sizes, whole.sizes, strict=True) if len(all_) >= calls]
+        if pairs:
+            yield calls, round(100 * sum(sum(some) for some, _ in pairs) / sum(sum(all_) for _, all_ in pairs), 2)
 
 
 def _methods(found: Found) -> Iterator[tuple[str, dict[str, float]]]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotset.dialects import DIALECTS, sse
@@ -88,6 +88,7 @@ def test_odd_streams_without_a_call_of_ours_stay_as_they_are(name, fault):
 
 @ALL
 @BOTH_WAYS
+@settings(deadline=None)
 @given(says=turns())
 def test_the_client_sees_everything_that_was_said_but_our_calls(name, streamed, says):
     bodies = _bodies(name, says, streamed=streamed)
@@ -101,6 +102,7 @@ def test_the_client_sees_everything_that_was_said_but_our_calls(name, streamed, 
 
 
 @ALL
+@settings(deadline=None)
 @given(says=turns(), size=st.integers(1, 40), fault=st.sampled_from([(), (Crlf(),), (Comments(),), (MultilineData(),)]))
 def test_what_the_client_sees_does_not_depend_on_how_the_streams_were_cut(name, says, size, fault):
     bodies = _bodies(name, says, streamed=True, faults=fault)
@@ -110,6 +112,7 @@ def test_what_the_client_sees_does_not_depend_on_how_the_streams_were_cut(name, 
 
 
 @ALL
+@settings(deadline=None)
 @given(says=turns())
 def test_what_is_counted_in_a_stream_is_counted_on_without_a_gap(name, says):
     client = told(name, _bodies(name, says, streamed=True), streamed=True).client
@@ -134,6 +137,7 @@ def test_what_is_counted_in_a_stream_is_counted_on_without_a_gap(name, says):
 
 @ALL
 @BOTH_WAYS
+@settings(deadline=None)
 @given(says=turns())
 def test_each_round_tells_which_tools_of_ours_it_calls_and_whether_the_turn_goes_on(name, streamed, says):
     turn = told(name, _bodies(name, says, streamed=streamed), streamed=streamed)
@@ -169,6 +173,7 @@ def test_half_a_call_of_ours_is_not_answered_and_the_client_learns_that_the_limi
 
 
 @ALL
+@settings(deadline=None)
 @given(says=turns())
 def test_blocks_that_come_in_the_wrong_order_keep_their_own_deltas(name, says):
     bodies = _bodies(name, says, streamed=True, faults=(WrongOrder(),))
@@ -179,6 +184,7 @@ def test_blocks_that_come_in_the_wrong_order_keep_their_own_deltas(name, says):
 
 
 @ALL
+@settings(deadline=None)
 @given(says=turns(), share=st.floats(0, 1, exclude_max=True))
 def test_a_later_round_that_breaks_off_has_no_end_and_shows_nothing_of_ours(name, says, share):
     *whole, last = _bodies(name, [LOOK, *says], streamed=True)
@@ -189,6 +195,14 @@ def test_a_later_round_that_breaks_off_has_no_end_and_shows_nothing_of_ours(name
     seen = DIALECTS[name].read(turn.client, streamed=True)
     assert seen.complete == is_whole
     assert not any(part.tool in OURS for message in seen.messages for part in message.parts)
+
+
+@ALL
+def test_half_an_event_is_not_relayed_where_something_was_hidden(name):
+    first, second = _bodies(name, [LOOK, LOOK], streamed=True)
+    turn = told(name, [first, second[: second.index(b"retrieve_context") + 4]], streamed=True)
+    assert turn.client.endswith(b"\n\n")
+    assert b"retr" not in turn.client
 
 
 @pytest.mark.parametrize(("name", "mark"), [(ANTHROPIC, b"event: message_stop"), (CHAT, b"data: [DONE]")])
@@ -254,6 +268,7 @@ def test_no_reply_of_known_words_in_wrong_places_is_an_error(name, seed):
 
 @ALL
 @BOTH_WAYS
+@settings(deadline=None)
 @given(says=turns())
 def test_later_requests_show_the_model_its_own_turn(name, streamed, says):
     turn = told(name, _bodies(name, says, streamed=streamed), streamed=streamed)
@@ -267,6 +282,7 @@ def test_later_requests_show_the_model_its_own_turn(name, streamed, says):
 
 @ALL
 @BOTH_WAYS
+@settings(deadline=None)
 @given(says=endless())
 def test_a_turn_that_was_not_let_go_on_can_be_gone_on_from(name, streamed, says):
     turn = told(name, _bodies(name, says, streamed=streamed), streamed=streamed)

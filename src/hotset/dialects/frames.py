@@ -45,7 +45,8 @@ class Frame:
 class Frames:
     """Feed it bytes as they come; the frames' bytes, one after the other, are the bytes that came."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_event: int = MAX_EVENT) -> None:
+        self._max = max_event
         self._buffer = bytearray()
         self._searched = 0
 
@@ -54,7 +55,7 @@ class Frames:
         self._buffer += chunk
         while (end := self._end()) is not None:
             yield self._cut(end)
-        if len(self._buffer) > MAX_EVENT:
+        if len(self._buffer) > self._max:
             yield self._cut(len(self._buffer))  # not an event stream: nothing is held back for it
 
     def rest(self) -> Frame | None:

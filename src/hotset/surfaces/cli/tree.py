@@ -32,6 +32,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "sessions": Entry("sessions:sessions", "The sessions of this project, newest first."),
         "show": Entry("show:show", "One session, turn by turn."),
         "recall": Entry("recall:recall", "The exact bytes of one page."),
+        "replay": Entry("replay:replay", "What hotset would have saved on recorded sessions."),
     },
     "Care": {
         "verify": Entry("verify:verify", "Check every byte that is kept."),

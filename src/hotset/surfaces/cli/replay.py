@@ -1,0 +1,174 @@
+"""`hotset replay`: recorded sessions through policies, without a model or a network."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hotset.config import load
+from hotset.errors import BadInput, NotFound
+from hotset.replay.formats import read
+from hotset.replay.recorded import Recorded
+from hotset.replay.report import Report, Row, meaning
+from hotset.replay.roster import DEFAULT, FULL, OURS, ROSTER, USUAL, Maker
+from hotset.replay.run import PROVIDERS, Ruling, gather
+from hotset.replay.run import replay as replayed
+from hotset.surfaces.cli.options import as_json, examples
+from hotset.surfaces.cli.terminal import count, counting, emit, emit_json, plain, say, shortened, width
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_ALL = "all"
+_TOLD = 5
+"""How many of the files that could not be read are told one by one."""
+
+_COLUMNS: tuple[tuple[str, Callable[[Row], str]], ...] = (
+    ("tokens\n%", lambda row: f"{row.tokens_pct:.1f}"),
+    ("cost\n%", lambda row: f"{row.cost_pct:.1f}"),
+    ("faults\n/100", lambda row: f"{row.faults_per_100:.1f}"),
+    ("faults\npaid %", lambda row: f"{row.cost_with_faults_pct:.1f}"),
+    ("hit\n%", lambda row: f"{row.hit_pct:.1f}"),
+    ("mean\nprompt", lambda row: _thousands(row.mean_prompt)),
+    ("peak\nprompt", lambda row: _thousands(row.peak_prompt)),
+    ("over\n%", lambda row: f"{row.over_window_pct:.1f}"),
+    ("prefix\nbreaks", lambda row: f"{row.prefix_breaks:,}"),
+    ("plan\nms", lambda row: f"{row.plan_ms_p95:.1f}"),
+)
+_NARROWEST = 80
+"""Characters that the table takes at least: figures are never cut."""
+
+_ROOMY = 100
+"""Characters from which there is room for two between columns."""
+
+
+@click.command(
+    epilog=examples(
+        "hotset replay ~/.claude/projects --window 200000",
+        "hotset replay session.jsonl --policy default --policy full --json",
+        "hotset replay runs.jsonl.gz --provider openai --policy all",
+    )
+)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--policy",
+    "policies",
+    metavar="NAME",
+    multiple=True,
+    type=click.Choice([*ROSTER, _ALL]),
+    help=f"Repeatable; `all` is all of: {', '.join(ROSTER)}. Default: {DEFAULT} and what others do.",
+)
+@click.option("--window", metavar="N", type=click.IntRange(min=1), help="Tokens that a prompt may have; default: the model's.")
+@click.option("--provider", type=click.Choice(list(PROVIDERS)), help="Whose cache rules and prices; default: the model's.")
+@click.option("--ttl", metavar="S", type=click.IntRange(min=1), help="Caches go cold after so many seconds without a call.")
+@click.option("--all", "everything", is_flag=True, help="Count every session, also those that are short or fit the window.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but data and errors.")
+@as_json
+def replay(
+    *,
+    paths: tuple[Path, ...],
+    policies: tuple[str, ...],
+    window: int | None,
+    provider: str | None,
+    ttl: int | None,
+    everything: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """What hotset, and what others do, would have cost on recorded sessions. No model is called.
+
+    PATH is a file or a folder of sessions as agents write them: Claude Code and Codex transcripts, OpenAI or Anthropic
+    messages, SWE-agent trajectories, what `hotset export` writes; gzipped or not. Sessions of 16 calls or more that overflow
+    the window count; all of them, where none does.
+    """
+    ruling = Ruling(load().prices, provider or "", window or 0, ttl or 0)
+    makers = _chosen(policies)
+    with counting("reading", None, quiet=quiet) as counter:
+        told: list[str] = []
+        sets = gather(counter.over(_sessions(paths, told)), ruling, everything=everything)
+    _tell_some(told, quiet=quiet)
+    if not sets:
+        raise NotFound("there is nothing to replay: no model replies in these sessions")
+    with counting("replaying", sum(each.rounds(makers) for each in sets), quiet=quiet) as counter:
+        reports = [replayed(each, makers, ruling, time.perf_counter, counter.step) for each in sets]
+    if as_json:
+        emit_json(reports[0] if len(reports) == 1 else reports)
+        return
+    for report in reports:
+        _show(report, quiet=quiet)
+
+
+def _chosen(policies: Sequence[str]) -> dict[str, Maker]:
+    names = ROSTER if _ALL in policies else policies or USUAL
+    return {name: ROSTER[name] for name in names}
+
+
+def _sessions(paths: Sequence[Path], told: list[str]) -> Iterator[Recorded]:
+    """A file that was named has to be readable; what else lies in a folder is passed over and told."""
+    found = False
+    errors: list[BadInput] = []
+    for path in paths:
+        refused = errors.append if path.is_dir() else _refuse
+        for session in read([path], note=told.append, refuse=refused):
+            found = True
+            yield session
+    if errors and not found:
+        raise errors[0]
+    told += [f"passed over: {error}" for error in errors]
+
+
+def _refuse(error: BadInput) -> None:
+    raise error
+
+
+def _tell_some(told: Sequence[str], *, quiet: bool) -> None:
+    for sentence in told[:_TOLD]:
+        say(plain(sentence), quiet=quiet)
+    if len(told) > _TOLD:
+        say(f"and {len(told) - _TOLD} more like these", quiet=quiet)
+
+
+def _show(report: Report, *, quiet: bool) -> None:
+    from rich.console import Console  # noqa: PLC0415 - JSON does without
+
+    emit(shortened(plain(_title(report)), width()))
+    paper = Console(highlight=False, width=max(_NARROWEST, width()))
+    with paper.capture() as printed:
+        paper.print(_table(report), end="")
+    emit(printed.get().rstrip("\n"))
+    if DEFAULT in report.policies:
+        say(meaning(report, DEFAULT, FULL), quiet=quiet)
+    say(quiet=quiet)
+
+
+def _title(report: Report) -> str:
+    windows = " to ".join(f"{tokens:,}" for tokens in sorted({report.windows[0], report.windows[-1]}))
+    stretches = f" in {report.stretches:,} stretches" if report.stretches != report.sessions else ""
+    counted = f"{report.sessions:,} of {count(report.sessions_read, 'session')}"
+    return f"{report.set}: {counted}{stretches}, {count(report.calls, 'call')}, a window of {windows} tokens"
+
+
+def _table(report: Report) -> Table:
+    from rich.table import Table  # noqa: PLC0415 - JSON does without
+
+    table = Table(box=None, padding=(0, 2 if width() >= _ROOMY else 1, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("\npolicy", no_wrap=True)
+    for heading, _ in _COLUMNS:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, row in report.policies.items():
+        table.add_row(name, *(cell(row) for _, cell in _COLUMNS), style=_style(name))
+    return table
+
+
+def _style(name: str) -> str:
+    if name == DEFAULT:
+        return "bold green"
+    return "green" if name in OURS else ""
+
+
+def _thousands(tokens: int) -> str:
+    return f"{tokens / 1000:.1f}k" if tokens < 100_000 else f"{tokens / 1000:.0f}k"
