@@ -13,10 +13,11 @@ Sets = Mapping[str, Mapping[str, Mapping[str, float]]]
 def tell(name: str, sets: Sets) -> None:
     for title, methods in sets.items():
         metrics = list(dict.fromkeys(metric for values in methods.values() for metric in values))
+        width = max(16, *(len(metric) + 2 for metric in metrics))
         print(f"\n{title}")
-        print(" " * 16 + "".join(f"{metric:>16}" for metric in metrics))
+        print(" " * 16 + "".join(f"{metric:>{width}}" for metric in metrics))
         for method, values in methods.items():
-            cells = (f"{values[metric]:16.3f}" if metric in values else " " * 16 for metric in metrics)
+            cells = (f"{values[metric]:{width}.3f}" if metric in values else " " * width for metric in metrics)
             print(f"{method:<16}" + "".join(cells))
     folder = Path(__file__).parent / "results"
     folder.mkdir(exist_ok=True)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
 from hotset.config import load, project_root
 from hotset.errors import BadConfig
+from hotset.nouns.alert import THRESHOLDS
+from hotset.nouns.knobs import NEVER, Knobs, Limit
+from hotset.nouns.page import Kind
+from hotset.nouns.profiles import POLICY_NAMES, PROFILES
+from hotset.window.policies import POLICIES
 
 
 @pytest.fixture
@@ -121,3 +128,149 @@ def test_each_project_has_a_folder_of_its_own_and_its_files_choose_nothing(confi
 def test_the_data_folder_can_be_named(config, tmp_path):
     assert config(data=str(tmp_path / "here")).folder == tmp_path / "here"
     assert config(environ={"HOTSET_DATA": str(tmp_path / "there")}).folder == tmp_path / "there"
+
+
+def test_the_window_s_switches_come_from_flags_environment_or_file(config):
+    file = '[window]\noff = true\ninject = false\nbudget = 50000\nprofile = "lean"'
+    env = {"HOTSET_OFF": "no", "HOTSET_INJECT": "1", "HOTSET_BUDGET": "60000", "HOTSET_PROFILE": "academic"}
+
+    found = [
+        config(file, env, off=True, inject=False, budget=70_000, profile="architect"),
+        config(file, env),
+        config(file),
+        config(),
+    ]
+
+    assert [each.window for each in found] == [
+        {"off": True, "inject": False, "budget": 70_000, "profile": "architect"},
+        {"off": False, "inject": True, "budget": 60_000, "profile": "academic"},
+        {"off": True, "inject": False, "budget": 50_000, "profile": "lean"},
+        {"off": False, "inject": True, "budget": 0, "profile": ""},
+    ]
+    named = ("off", "inject", "budget", "profile")
+    assert [found[0].origins[name] for name in named] == ["--off", "--no-tools", "--budget", "--profile"]
+    assert [found[1].origins[name] for name in named] == [f"HOTSET_{name.upper()}" for name in named]
+    assert found[2].origins["off"].endswith("config.toml")
+    assert found[3].origins["off"] == "default"
+
+
+def test_every_knob_can_be_set_by_name(config):
+    found = config("""
+        [window]
+        high = 0.7
+        low = 0.5
+        keep = 3
+        most = 12
+        echo = false
+        early = false
+        policy = "size"
+        spared = ["plan", "paper"]
+        regret = 2
+        patience = 40
+        entry = 80
+        limit = {over = 4000, room = 1000}
+        [window.limits]
+        file = {over = 9000, room = 6000}
+        web_fetch = {over = 0}
+        [window.tools]
+        Bash = {over = 800}
+        """).knobs_for("anyone")
+
+    assert (found.high, found.low, found.keep, found.most, found.echo, found.early) == (0.7, 0.5, 3, 12, False, False)
+    assert (found.policy, found.spared) == ("size", {Kind.PLAN, Kind.PAPER})
+    assert (found.regret, found.patience, found.entry) == (2.0, 40, 80)
+    assert found.limit == Limit(4000, 1000)
+    assert found.limits == {Kind.FILE: Limit(9000, 6000), Kind.WEB_FETCH: NEVER}
+    assert found.tools == {"Bash": Limit(800, 800)}
+
+
+def test_no_knob_is_out_of_the_file_s_reach(config):
+    samples = {
+        "int": "7",
+        "float": "0.3",
+        "bool": "false",
+        "str": '"use"',
+        "Limit": "{over = 10, room = 5}",
+        "Mapping[Kind, Limit]": "{file = {over = 10, room = 5}}",
+        "Mapping[str, Limit]": "{Bash = {over = 10, room = 5}}",
+        "frozenset[Kind]": '["plan"]',
+    }
+    for knob in fields(Knobs):
+        if knob.name != "window":
+            found = config(f"[window]\n{knob.name} = {samples[str(knob.type)]}").knobs_for("")
+            assert getattr(found, knob.name) != getattr(Knobs(), knob.name), f"{knob.name} was not set"
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        ("window = 5", r"window in .*config.toml must be a table"),
+        ("[window]\noff = 'yes'", r"off \(.*config.toml\) must be true or false, not 'yes'"),
+        ("[window]\nbudget = 10", r"budget \(.*config.toml\) must be a number of tokens from 1000 up"),
+        ("[window]\nbudget = true", "budget .* must be a number of tokens"),
+        ("[window]\nprofile = 'fast'", r"profile \(.*config.toml\) must be one of default, lean, librarian"),
+        ("[window]\nprofile = ['lean']", "profile .* must be one of"),
+        ("[window]\nwindow = 100000", r"cannot say 'window'; it can say off, inject, budget, profile, high"),
+        ("[window]\nhigh = 1.5", "high of .* is a share of the window"),
+        ("[window]\nhigh = 'much'", "high of .* must be a number from 0 up"),
+        ("[window]\nlow = 0.9", r"low \(0.9\).* must not be above high \(0.85\)"),
+        ("[window]\nkeep = 0", "keep of .* must be a whole number from 1 up"),
+        ("[window]\nkeep = 2.5", "keep of .* must be a whole number"),
+        ("[window]\necho = 1", "echo of .* must be true or false"),
+        ("[window]\npolicy = 'random'", "policy of .* must be one of recency, use, size, topic, task"),
+        ("[window]\nspared = 'plan'", "spared of .* must be a list of kinds"),
+        ("[window]\nspared = ['novel']", "knows the kinds system, prompt"),
+        ("[window]\nlimit = 3000", "limit of .* must look like {over = 3000, room = 2000}"),
+        ("[window]\nlimit = {over = 100, room = 200}", "limit.room of .* must be from 1 to 100"),
+        ("[window.limits]\nnovel = {over = 1}", "knows the kinds"),
+        ("[window]\ntools = 5", r"must be a table: \[window.tools\]"),
+        ("[alerts]\nlatency = 5", "cannot say 'latency'; it can say retrieval_pct"),
+        ("[alerts]\noverhead_ms_p95 = 'slow'", "overhead_ms_p95 of .* must be a number from 0 up"),
+    ],
+)
+def test_a_window_that_cannot_be_used_says_what_is_allowed(config, file, says):
+    with pytest.raises(BadConfig, match=says):
+        config(file)
+
+
+def test_a_switch_in_the_environment_that_is_neither_yes_nor_no_is_refused(config):
+    with pytest.raises(BadConfig, match=r"off \(HOTSET_OFF\) must be true or false, not 'maybe'"):
+        config(environ={"HOTSET_OFF": "maybe"})
+
+
+@pytest.mark.row("V5")
+def test_an_agent_gets_the_knobs_of_its_kind_unless_a_profile_is_set(config):
+    by_kind, lean = config(), config(profile="lean")
+
+    librarian, academic, architect = (by_kind.knobs_for(agent) for agent in ("librarian", "academic", "architect"))
+    assert (librarian.high, librarian.policy, librarian.keep, librarian.spared) == (0.75, "recency", 5, {Kind.PROMPT})
+    assert (academic.high, academic.policy, academic.keep, academic.spared) == (0.80, "topic", 3, {Kind.PAPER})
+    assert (architect.high, architect.policy, architect.keep, architect.spared) == (0.85, "task", 5, {Kind.PLAN})
+    left = [1 - each.low / each.high for each in (librarian, academic, architect)]
+    assert left == pytest.approx([0.25, 0.30, 0.25])
+    assert by_kind.knobs_for("archivalist") == librarian
+    assert by_kind.knobs_for("engineer") == by_kind.knobs_for("claude-cli") == Knobs()
+    assert lean.knobs_for("academic") == lean.knobs_for("claude-cli") == PROFILES["lean"]
+
+
+@pytest.mark.row("V5")
+def test_what_the_file_says_stands_over_every_profile(config):
+    found = config("[window]\nkeep = 9")
+
+    assert [found.knobs_for(agent).keep for agent in ("librarian", "academic", "claude-cli")] == [9, 9, 9]
+    assert found.knobs_for("librarian").high == 0.75
+
+
+def test_the_names_of_policies_are_those_that_there_are():
+    assert set(POLICY_NAMES) == set(POLICIES)
+    assert {each.policy for each in PROFILES.values()} <= set(POLICIES)
+
+
+def test_thresholds_can_be_moved(config):
+    found = config("[alerts]\noverhead_ms_p95 = 25").thresholds
+
+    assert found["overhead_ms_p95"].limit == 25.0
+    assert found["overhead_ms_p95"].is_beyond(30)
+    assert {name: each.limit for name, each in found.items() if name != "overhead_ms_p95"} == {
+        name: each.limit for name, each in THRESHOLDS.items() if name != "overhead_ms_p95"
+    }

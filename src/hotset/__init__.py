@@ -1,3 +1,24 @@
-"""hotset: virtual memory for LLM agents."""
+"""hotset: virtual memory for LLM agents. Each name is imported when it is first used: importing hotset costs nothing."""
+
+TYPE_CHECKING = False  # what `typing` says, without importing it
+
+if TYPE_CHECKING:
+    from hotset.errors import HotsetError
+    from hotset.surfaces.library import AsyncMemory, AsyncWindow, Memory, Said, ToolCall, Window, open, wrap  # noqa: A004
+else:
+
+    def __getattr__(name: str) -> object:
+        from importlib import import_module  # noqa: PLC0415 - nor that
+
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module("hotset.errors" if name == "HotsetError" else "hotset.surfaces.library"), name)
+
 
 __version__ = "0.1.0"
+
+__all__ = ["AsyncMemory", "AsyncWindow", "HotsetError", "Memory", "Said", "ToolCall", "Window", "__version__", "open", "wrap"]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

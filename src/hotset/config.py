@@ -11,7 +11,7 @@ import re
 import tomllib
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from ipaddress import ip_address
 from math import inf
@@ -20,8 +20,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hotset.errors import BadConfig
+from hotset.nouns.alert import THRESHOLDS, Threshold
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.price import Price, Prices
+from hotset.nouns.profiles import DEFAULT, PROFILES
+from hotset.settings import checked, knobs_in, thresholds_in
 
 DEFAULT_PORT = 4747
 
@@ -30,6 +33,9 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _PRICE_FIELDS = {each.name: each.type for each in fields(Price) if each.name != "listed"}
 _AT_MOST_ONE = ("read",)  # a cached token never costs more than an uncached one
 _AT_LEAST_ONE = ("write", "step", "window", "longest_reply", "long_input", "long_output")
+_LEAST_BUDGET = 1000  # tokens; an agent's system text and tools alone take more
+_YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+_SUMMARY = {"summary_model": "", "summary_upstream": "", "summary_every": 10, "summary_seconds": 60}
 _PROJECT_MARKS = (".git", ".hg", ".jj", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
 
 
@@ -42,6 +48,22 @@ class Upstream:
     """What stands in front of `/chat/completions` or `/v1/messages`; never ends with a slash."""
     proxy: str | None = None
     """The HTTP proxy of this machine, where the environment names one for that host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summarising:
+    """How older work is summed up."""
+
+    model: str = ""
+    """The small model that writes summaries; empty leaves them to rules."""
+    upstream: str = "openai"
+    """Where it is called."""
+    every: int = 10
+    """After how many steps of the model a summary is made; 0 makes none."""
+    seconds: float = 60.0
+    """How long it may take to write one. Nobody waits for it but the next summary."""
+    key: str = field(default="", repr=False)
+    """The key for it: never a client's. From the environment alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +85,36 @@ class Config:
     """Our tools are offered to the model beside the client's."""
     budget: int = 0
     """Tokens that a prompt may have; 0 is what the model's window allows."""
-    knobs: Knobs = field(default_factory=Knobs)
+    profile: str = ""
+    """The profile of every agent; empty gives each the profile of its own kind."""
+    own_knobs: Mapping[str, Any] = field(default_factory=dict)
+    """What the user's file says about single knobs: it stands over any profile."""
+    own_alerts: Mapping[str, float] = field(default_factory=dict)
+    """What the user's file says about thresholds."""
+    knobs: Knobs | None = None
+    """What a program chose by itself: it holds for every agent, instead of profiles and files."""
+    summary: Summarising = field(default_factory=Summarising)
 
     @property
     def prices(self) -> Prices:
         """What models cost: the list that comes with hotset, and what the user's file says over it."""
         return Prices(listed_prices(), self.own_prices)
+
+    @property
+    def window(self) -> dict[str, bool | int | str]:
+        """The switches of the window, by name."""
+        return {"off": self.off, "inject": self.inject, "budget": self.budget, "profile": self.profile}
+
+    @property
+    def thresholds(self) -> Mapping[str, Threshold]:
+        """When a person is told, by name."""
+        return {name: replace(each, limit=self.own_alerts.get(name, each.limit)) for name, each in THRESHOLDS.items()}
+
+    def knobs_for(self, agent: str) -> Knobs:
+        """What holds for an agent, by its name: kinds of agents are profiles too."""
+        if self.knobs is not None:
+            return self.knobs
+        return replace(PROFILES.get(self.profile or agent, PROFILES[DEFAULT]), **self.own_knobs)
 
 
 def load(
@@ -78,23 +124,33 @@ def load(
     port: int | None = None,
     openai_url: str | None = None,
     anthropic_url: str | None = None,
+    off: bool | None = None,
+    inject: bool | None = None,
+    budget: int | None = None,
+    profile: str | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Config:
     """The settings in force. Raises `BadConfig` with the setting's name and where it was set."""
     env = os.environ if environ is None else environ
     path = user_file(env)
     file = _read(path)
+    window = _table(file, "window", path)
     origins: dict[str, str] = {}
 
-    def pick(name: str, flag: str | None, default: str) -> str:
+    def first(name: str, flag: object, default: object, *, spelled: str = "", table: Mapping[str, Any] = file) -> object:
+        """What the first source says that says anything; `origins` remembers which."""
         sources = (
-            (flag, f"--{name.replace('_', '-')}"),
+            (flag, spelled or f"--{name.replace('_', '-')}"),
             (env.get(f"HOTSET_{name.upper()}"), f"HOTSET_{name.upper()}"),
-            (file.get(name), str(path)),
+            (table.get(name), str(path)),
         )
         value, origins[name] = next(
             ((value, origin) for value, origin in sources if value not in (None, "")), (default, "default")
         )
+        return value
+
+    def pick(name: str, flag: str | None, default: str) -> str:
+        value = first(name, flag, default)
         if not isinstance(value, str | int) or isinstance(value, bool):
             raise BadConfig(f"{name} in {origins[name]} must be text or a number")
         return str(value)
@@ -108,6 +164,17 @@ def load(
         for name, flag in (("openai", openai_url), ("anthropic", anthropic_url))
     }
     upstreams |= _named(file, path, origins)
+    chosen = {
+        "off": first("off", off, default=False, table=window),
+        "inject": first("inject", inject, default=True, spelled="--no-tools", table=window),
+        "budget": first("budget", budget, 0, table=window),
+        "profile": first("profile", profile, "", table=window),
+    }
+    own_knobs = knobs_in(window, path, beside=tuple(chosen))
+    named_profile = _profile(chosen["profile"], origins["profile"])
+    checked(replace(PROFILES[named_profile or DEFAULT], **own_knobs), path)
+    summary = _summary_table(file, path)
+    summing = {name: first(name, None, default, table=summary) for name, default in _SUMMARY.items()}
     return Config(
         project=root,
         folder=folder,
@@ -118,6 +185,13 @@ def load(
         },
         origins=origins,
         own_prices=_own_prices(file, path),
+        off=_yes_or_no("off", chosen["off"], origins["off"]),
+        inject=_yes_or_no("inject", chosen["inject"], origins["inject"]),
+        budget=_budget(chosen["budget"], origins["budget"]),
+        profile=named_profile,
+        own_knobs=own_knobs,
+        own_alerts=thresholds_in(_table(file, "alerts", path), path),
+        summary=_summarising(summing, env.get("HOTSET_SUMMARY_KEY", ""), upstreams, origins),
     )
 
 
@@ -163,6 +237,13 @@ def _read(path: Path) -> dict[str, Any]:
         raise BadConfig(f"{path} cannot be read: {error.strerror}") from error
 
 
+def _table(file: Mapping[str, Any], name: str, path: Path) -> Mapping[str, Any]:
+    table = file.get(name, {})
+    if not isinstance(table, dict):
+        raise BadConfig(f"{name} in {path} must be a table: [{name}]")
+    return table
+
+
 def _named(file: Mapping[str, Any], path: Path, origins: dict[str, str]) -> dict[str, str]:
     """Further upstreams: `[upstreams.NAME] url = "..."`."""
     named: dict[str, str] = {}
@@ -175,6 +256,30 @@ def _named(file: Mapping[str, Any], path: Path, origins: dict[str, str]) -> dict
         named[name] = table["url"]
         origins[f"{name}_url"] = str(path)
     return named
+
+
+def _summary_table(file: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """`[summary]`, with each setting under the name that it has in the environment too."""
+    table = {f"summary_{name}": value for name, value in _table(file, "summary", path).items()}
+    if unknown := sorted(table.keys() - _SUMMARY.keys()):
+        named = unknown[0].removeprefix("summary_")
+        raise BadConfig(
+            f"summary in {path} cannot say {named!r}; it can say model, upstream, every, seconds (a key: HOTSET_SUMMARY_KEY)"
+        )
+    return table
+
+
+def _summarising(chosen: Mapping[str, object], key: str, upstreams: Mapping[str, str], origins: Mapping[str, str]) -> Summarising:
+    model, every, seconds = (str(chosen[f"summary_{name}"]) for name in ("model", "every", "seconds"))
+    upstream = str(chosen["summary_upstream"] or ("anthropic" if model.startswith("claude") else "openai"))
+    if upstream not in upstreams:
+        raise BadConfig(
+            f"summary_upstream ({origins['summary_upstream']}) must be one of {', '.join(upstreams)}, not {upstream!r}"
+        )
+    for name, value in (("summary_every", every), ("summary_seconds", seconds)):
+        if not value.isdecimal():
+            raise BadConfig(f"{name} ({origins[name]}) must be a whole number from 0 up, not {value!r}")
+    return Summarising(model, upstream, int(every), float(seconds), key)
 
 
 def _own_prices(file: Mapping[str, Any], path: Path) -> tuple[tuple[str, Mapping[str, float]], ...]:
@@ -199,6 +304,30 @@ def _amount(name: str, value: object, origin: str) -> float:
         raise BadConfig(f"{name} of {origin} is a share of the input price, from 0 to 1, not {value!r}")
     if name in _AT_LEAST_ONE and value < 1:
         raise BadConfig(f"{name} of {origin} must be 1 or more, not {value!r}")
+    return value
+
+
+def _yes_or_no(name: str, value: object, origin: str) -> bool:
+    """True and false; in the environment, where all is text, also the words for them."""
+    said = str(value).strip().lower()
+    if not isinstance(value, bool) and (origin != f"HOTSET_{name.upper()}" or said not in (*_YES, *_NO)):
+        raise BadConfig(f"{name} ({origin}) must be true or false, not {value!r}")
+    return said in _YES
+
+
+def _budget(value: object, origin: str) -> int:
+    tokens = int(value) if isinstance(value, str) and value.isdigit() else value
+    if isinstance(tokens, bool) or not isinstance(tokens, int) or (tokens and tokens < _LEAST_BUDGET):
+        raise BadConfig(
+            f"budget ({origin}) must be a number of tokens from {_LEAST_BUDGET} up, or 0 for what the model's window allows, "
+            f"not {value!r}"
+        )
+    return tokens
+
+
+def _profile(value: object, origin: str) -> str:
+    if not isinstance(value, str) or (value and value not in PROFILES):
+        raise BadConfig(f"profile ({origin}) must be one of {', '.join(PROFILES)}, not {value!r}")
     return value
 
 

@@ -4,7 +4,8 @@ HotsetError
 ├── BadInput            what was given cannot be used; nothing was changed
 │   ├── Malformed       a body that no dialect can read
 │   ├── BadConfig       a setting that cannot be used
-│   └── NotFound        no such session, page or turn
+│   ├── NotFound        no such session, page or turn
+│   └── MemoryClosed    a memory was used after its end
 ├── StoreFailed         the store could not do it; nothing was half written
 │   ├── StoreTooNew     written by a newer hotset
 │   ├── StoreBusy       another process held the store for too long
@@ -34,6 +35,10 @@ class BadConfig(BadInput):
 
 class NotFound(BadInput):
     """No such session, page, turn or reference."""
+
+
+class MemoryClosed(BadInput):
+    """A memory was used after it was closed, or in a process into which it was forked."""
 
 
 class StoreFailed(HotsetError):

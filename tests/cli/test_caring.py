@@ -5,7 +5,13 @@ from __future__ import annotations
 import apsw
 import pytest
 
+from hotset.nouns.bill import Bill, Summary
+from hotset.nouns.deposit import Billed, Hid, Planned
+from hotset.nouns.page import Chain
+from hotset.nouns.window import Hidden, Sent
 from hotset.store.folder import DATABASE
+from hotset.store.sqlite import SqliteStore
+from hotset.testing.store_talk import kept, shows
 from tests.cli.conftest import LARGE, Desk
 
 
@@ -14,6 +20,19 @@ def damage(desk: Desk) -> None:
     connection = apsw.Connection(str(desk.data / DATABASE))
     connection.execute("UPDATE blob SET body = zeroblob(length(body)) WHERE size = ?", (len(LARGE),))
     connection.close()
+
+
+def decide(desk: Desk) -> list[Chain]:
+    """Gives the latest turn's messages a form, hides a part of it and bills it; gives the messages."""
+    with SqliteStore.open(desk.data) as store:
+        session = next(store.sessions()).id
+        turn = list(store.turns(session))[-1]
+        line = [node.chain for node in store.nodes(session)]
+        kept(store, Planned(turn.id, Sent(line[-1], 1.0), tuple(shows(chain, f"form of {chain} " * 40) for chain in line)))
+        kept(store, Hid(turn.id, Hidden(line[-1], (b'{"hidden":1}',))))
+        kept(store, Billed(turn.id, Bill("model", "upstream")))
+        kept(store, Summary(session, (1, 2), 0, 1, "so far", "rules", 1.0))
+    return line
 
 
 def test_a_store_that_is_whole_is_said_to_be(filled: Desk):
@@ -50,6 +69,23 @@ def test_repair_saves_the_rest_and_makes_again_what_can_be_made_again(filled: De
     assert report["damaged"] in ran.err
 
 
+def test_a_damaged_form_is_told_and_a_repair_lets_it_go(filled: Desk):
+    line = decide(filled)
+    connection = apsw.Connection(str(filled.data / DATABASE))
+    connection.execute("UPDATE shown SET whole = whole + 1 WHERE seq = 1")
+    connection.close()
+
+    told = filled.run("verify", "--json")
+    ran = filled.run("repair", "--yes", "--json")
+
+    assert (told.code, [each["what"] for each in told.json()["damages"]]) == (1, ["shown"])
+    assert "shown as it was before, or full" in told.json()["damages"][0]["why"]
+    assert (ran.code, ran.json()["lost"]["shown"], ran.json()["saved"]["shown"]) == (1, 1, len(line) - 1)
+    assert filled.run("verify").code == 0
+    with SqliteStore.open(filled.data) as store:
+        assert {spot.chain for spot in store.table(line).shown} == set(line[1:])
+
+
 def test_repair_asks_before_it_begins(filled: Desk):
     ran = filled.run("repair")
 
@@ -77,6 +113,21 @@ def test_what_is_exported_can_be_imported_elsewhere(filled: Desk, tmp_path):
     assert second["new"] == 0
     assert filled.run("show", "last", "--json", "--data", other).json() == filled.run("show", "last", "--json").json()
     assert filled.run("recall", "toolu_1", "--data", other).raw == LARGE.encode()
+
+
+@pytest.mark.parametrize("which", [(), ("--session", "last")])
+def test_forms_hidden_turns_bills_and_summaries_go_along(filled: Desk, tmp_path, which):
+    line = decide(filled)
+    lines = filled.run("export", *which).raw
+
+    assert filled.run("import", "-", "--data", str(tmp_path / "other"), given=lines).code == 0
+
+    with SqliteStore.open(filled.data) as here, SqliteStore.open(tmp_path / "other") as there:
+        session = next(here.sessions()).id
+        assert len(there.table(line).shown) == len(line)
+        assert there.table(line) == here.table(line)
+        assert list(there.bills()) == list(here.bills())
+        assert there.summaries(session) == here.summaries(session)
 
 
 def test_one_session_goes_through_a_pipe(filled: Desk, tmp_path):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,15 +63,13 @@ class Pair:
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[Callable[..., Pair]]:
-    """Makes a proxy and an upstream that follows a script; both end with the test."""
+    """Makes a proxy and an upstream that follows a script; both end with the test. Settings are those of `LocalProxy`."""
     with contextlib.ExitStack() as stack:
 
-        def make(script: Script | None = None, *, open_store: Callable[[], Store] | None = None) -> Pair:
-            upstream = stack.enter_context(ScriptedUpstream(script, now=stopped))
+        def make(script: Script | None = None, *, strict: bool = False, **settings: Any) -> Pair:
+            upstream = stack.enter_context(ScriptedUpstream(script, now=stopped, strict=strict))
             folder = tmp_path / "data"
-            proxy = LocalProxy(
-                folder, openai_url=upstream.openai_url, anthropic_url=upstream.anthropic_url, open_store=open_store
-            )
+            proxy = LocalProxy(folder, openai_url=upstream.openai_url, anthropic_url=upstream.anthropic_url, **settings)
             stack.enter_context(proxy)
             return Pair(proxy.address, upstream, folder)
 

@@ -88,10 +88,11 @@ def test_a_thousand_idle_connections_hurt_nobody(tmp_path, many_files):
 @pytest.mark.row("C9")
 @pytest.mark.row("V1")
 def test_a_client_that_reads_slowly_holds_up_its_provider_and_nobody_else(tmp_path):
-    long, others = _long(), _streams(40, seed=3)
+    long, first, *others = _long(), *_streams(41, seed=3)
 
     async def run() -> tuple[list[float], int, float]:
-        async with _world(tmp_path / "data", [long, *others]) as (up, lean), Caller.connected(up.address) as slow:
+        async with _world(tmp_path / "data", [long, first, *others]) as (up, lean), Caller.connected(up.address) as slow:
+            await _call(up.address, first)  # what is loaded for the first call stays
             at_rest = _megabytes(up, "VmRSS")
             await slow.ask(long)
             status, headers = await slow.head()
@@ -111,7 +112,7 @@ def test_a_client_that_reads_slowly_holds_up_its_provider_and_nobody_else(tmp_pa
 
     took, taken, growth = asyncio.run(run())
 
-    _are_kept(tmp_path / "data", [long, *others])
+    _are_kept(tmp_path / "data", [long, first, *others])
     assert statistics.median(took) < 0.5
     assert taken < _MOST_UNREAD
     assert growth < _MOST_GROWTH_MB

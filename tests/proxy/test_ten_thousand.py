@@ -214,7 +214,7 @@ def exchange(dialect: DialectName, body: bytes, rng: Random) -> Exchange:
     back, reply = _packed(b"".join(pieces), rng)
     return Exchange(
         path=PATHS[dialect],
-        headers=b"Content-Type: application/json\r\nAccept-Encoding: gzip, zstd\r\n" + _coded(coding),
+        headers=b"Content-Type: application/json\r\nAccept-Encoding: gzip, zstd\r\nX-Hotset-Window: off\r\n" + _coded(coding),
         body=packed,
         reply_head=b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\n%bTransfer-Encoding: chunked\r\n\r\n" % (kind, _coded(back)),
         reply=tuple(_cut(reply, rng)) if back else tuple(pieces),

@@ -25,6 +25,11 @@ class Background:
         """How many pieces of work of that name have not ended."""
         return sum(task.get_name() == name for task in self._tasks)
 
+    async def settled(self, name: str, seconds: float) -> None:
+        """Waits for what is under way under that name, and no longer than so many seconds."""
+        if tasks := {task for task in self._tasks if task.get_name() == name}:
+            await asyncio.wait(tasks, timeout=seconds)
+
     async def drain(self, seconds: float) -> None:
         """Waits for what is under way; what has not ended by then is cancelled."""
         if not self._tasks:

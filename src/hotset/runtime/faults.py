@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +13,7 @@ from hotset.nouns.retrieval import Place, Retrieve, Retrieved
 from hotset.nouns.turn import Event
 from hotset.nouns.window import WHOLE, Form, Spot
 from hotset.runtime import retrieval
+from hotset.runtime.bounded import Bounded
 from hotset.runtime.planning import Prepared
 from hotset.store.port import Store
 from hotset.window.tools import SPECS, parse_call
@@ -30,12 +30,15 @@ class Faults:
 
     prepared: Prepared
     dialect: Dialect
-    store: Store | None
+    store: Store
+    bounded: Bounded
     outgoing: Request = field(init=False)
     """The request of the latest round."""
     answers: list[tuple[bytes, ...]] = field(default_factory=list)
     """For each round that was answered, the messages that answered it."""
     usages: list[Usage] = field(default_factory=list)
+    last: str = ""
+    """The provider's own name for the latest round."""
     faults: int = 0
     refaults: int = 0
     events: list[Event] = field(default_factory=list)
@@ -46,6 +49,7 @@ class Faults:
     async def next_body(self, asked: Round, here: Place, now: float) -> bytes | None:
         """The request that answers a round; None where the turn is over with it."""
         self.usages.append(asked.usage)
+        self.last = asked.id
         if not asked.calls or not asked.complete:
             return None
         if not asked.asks:
@@ -60,13 +64,24 @@ class Faults:
         self.outgoing = replace(self.outgoing, messages=(*self.outgoing.messages, *said))
         return self.dialect.offer(self.dialect.render(self.outgoing), SPECS)
 
+    @property
+    def unheard(self) -> tuple[bytes, ...]:
+        """Our answers to the latest round, where the client has to answer it as well: the provider does not have them yet."""
+        return self.answers[-1] if len(self.answers) == len(self.usages) else ()
+
     async def _answer(self, asked: Round, here: Place, now: float) -> tuple[bytes, ...]:
-        results = [await asyncio.to_thread(self._bring_back, call, here, now) for call in asked.calls]
+        results = [await self._result(call, here, now) for call in asked.calls]
         if len(self.answers) == MOST_ROUNDS - 1:
             results[-1] = replace(results[-1], text=results[-1].text + _LAST)
         raws = self.dialect.answer(results)
         self.answers.append(raws)
         return raws
+
+    async def _result(self, call: OwnCall, here: Place, now: float) -> Answer:
+        try:
+            return await self.bounded.run(self._bring_back, call, here, now)
+        except TimeoutError:
+            return Answer(call.id, "[hotset: the store does not answer now; get it again from where it came]", failed=True)
 
     def _bring_back(self, call: OwnCall, here: Place, now: float) -> Answer:
         self.faults += 1
@@ -75,8 +90,6 @@ class Faults:
         except Malformed as error:
             self._tell(call, None, "", here, now)
             return Answer(call.id, f"[hotset: {error}]", failed=True)
-        if self.store is None:
-            return Answer(call.id, "[hotset: nothing can be brought back now; get it again from where it came]", failed=True)
         got = retrieval.answer(wanted, self.store, here)
         self._tell(call, got, wanted.id if isinstance(wanted, Retrieve) else "", here, now)
         return Answer(call.id, got.text, failed=not got.found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from functools import partial
 
@@ -33,6 +33,8 @@ class Keeper:
         self._store: Store | None = None
         self._tried = -_REOPEN_SECONDS
         self._failure = ""
+        self.told: Counter[str] = Counter()
+        """How many events of each name were handed over since the start."""
         self._under_way: dict[asyncio.Future[Kept], float] = {}
         """When each deposit that is not kept yet was handed over, the oldest first."""
         self._events: deque[Event] = deque(maxlen=_MOST_EVENTS)
@@ -77,6 +79,8 @@ class Keeper:
 
     def hand_over(self, deposit: Deposit) -> asyncio.Future[Kept]:
         """Puts a deposit into the store's queue, behind everything that was handed over before. Raises a `HotsetError`."""
+        if isinstance(deposit, Event):
+            self.told[deposit.name] += 1
         if self._store is None:
             raise StoreFailed(self._failure or "the store is not open")
         if self._stuck() and len(self._under_way) >= _MOST_STUCK:

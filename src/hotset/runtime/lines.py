@@ -60,10 +60,8 @@ class Scales:
 
 def _pieces(parts: Sequence[Part], encoding: Encoding, model: str) -> Iterator[Piece]:
     for part in parts:
-        if part.kind is Kind.IMAGE:
-            weight = tokens.image(size_of(part.content), model)
-        else:
-            weight = tokens.count(part.content, encoding)
+        seen = part.kind is Kind.IMAGE
+        weight = tokens.image(size_of(part.content), model) if seen else tokens.count(part.content, encoding)
         yield Piece(part.kind, part.content, weight, part.tool, part.call, part.media)
 
 

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 
+from hotset import tokens
 from hotset.config import Config
 from hotset.dialects import DIALECTS
 from hotset.dialects.port import Dialects
 from hotset.nouns.bill import Bill
 from hotset.nouns.turn import Event
+from hotset.nouns.window import Cause, Form, Shown
 from hotset.runtime.background import Background
+from hotset.runtime.bounded import Bounded
 from hotset.runtime.gisting import Gister
 from hotset.runtime.keeper import Keeper
+from hotset.runtime.ledger import SUMMARISED, SUMMARY_FAILED, Births, Metrics, empty_ledger, metrics
 from hotset.runtime.planning import Planner
+from hotset.runtime.summarising import Summariser
+from hotset.runtime.watch import Watch, event_of, raised_lately
 from hotset.store.port import Store
-from hotset.upstream.http import Wire
+from hotset.upstream.port import Wire
+from hotset.window.ledger import Ledger
 
 _log = logging.getLogger("hotset")
 
@@ -34,12 +43,16 @@ class Tally:
     """Calls of a conversation that went through without being kept."""
     left: int = 0
     last: float = 0.0
-    faults: int = 0
-    refaults: int = 0
+    births: int = 0
+    """Results that were shown for the first time."""
+    births_again: int = 0
+    """Of these, the ones of which the window had the same, or an older version, already."""
 
-    def add(self, bill: Bill) -> None:
-        self.faults += bill.faults
-        self.refaults += bill.refaults
+    def born(self, rows: Iterable[Shown]) -> None:
+        for row in rows:
+            if row.cause is Cause.BIRTH:
+                self.births += 1
+                self.births_again += row.form in (Form.ECHO, Form.CHANGE)
 
 
 @dataclass(slots=True)
@@ -52,25 +65,40 @@ class Machine:
     clock: Callable[[], float] = time.time
     dialects: Dialects = field(default_factory=lambda: DIALECTS)
     tally: Tally = field(default_factory=Tally)
+    bounded: Bounded = field(default_factory=Bounded)
     background: Background = field(init=False)
     gister: Gister = field(init=False)
+    summariser: Summariser = field(init=False)
     planner: Planner = field(init=False)
-
+    ledger: Ledger = field(init=False)
+    """Of the turns since the start."""
+    watch: Watch = field(init=False)
     began: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.began = self.clock()
         self.background = Background(self._failed)
         self.gister = Gister(self.keeper, self.background)
-        self.planner = Planner(self.config)
+        summing = replace(self.config.summary, every=0) if self.config.off else self.config.summary
+        self.summariser = Summariser(summing, self.wire, self.keeper, self.background, self.dialects, clock=self.clock)
+        self.planner = Planner(self.config, summaries=self.summariser.told)
+        self.ledger = empty_ledger(self.config)
+        self.watch = Watch(self.config.thresholds)
 
     @classmethod
-    def start(cls, config: Config, open_store: Callable[[], Store]) -> Machine:
+    def start(cls, config: Config, open_store: Callable[[], Store], wire: Wire) -> Machine:
         keeper = Keeper(open_store, time.monotonic)
         keeper.open()
-        machine = cls(config, Wire(config.upstreams), keeper)
+        machine = cls(config, wire, keeper)
         machine.gister.nudge()  # what the last run did not get to
+        machine.background.spawn(asyncio.to_thread(tokens.warm), "load the tokenizer")  # or the first call would wait for it
         return machine
+
+    def over(self, wire: Wire, planner: Planner) -> Machine:
+        """The same machine with another way out: for a call whose client sends it itself, and has a budget of its own."""
+        other = copy.copy(self)
+        other.wire, other.planner = wire, planner
+        return other
 
     def bypass(self, reason: str, **detail: str | int) -> None:
         """A call went through that we could not do our part for."""
@@ -79,11 +107,32 @@ class Machine:
         event = Event("Bypassed", self.clock(), detail={"reason": reason, **detail})
         self.background.spawn(self.keeper.happened(event), "keep an event")
 
+    def billed(self, bill: Bill) -> None:
+        """A turn was paid for: it counts, and may be the one that gives cause for an alert."""
+        self.ledger.add(bill)
+        now = self.clock()
+        for alert in self.watch.add(bill, self.keeper.told[SUMMARY_FAILED], now):
+            _log.warning("alert: %s is %.4g, %s %.4g: %s", alert.name, alert.value, alert.side, alert.threshold, alert.means)
+            self.background.spawn(self._raise(event_of(alert, now)), "keep an alert")
+
+    def metrics(self) -> Metrics:
+        """How the window did since the start."""
+        told = self.keeper.told
+        births = Births(self.tally.births, self.tally.births_again)
+        return metrics(self.ledger.total(), births, told[SUMMARISED], told[SUMMARY_FAILED])
+
     async def close(self) -> None:
         self.gister.stop()
+        self.summariser.stop()
         await self.background.drain(_DRAIN_SECONDS)
         await self.wire.close()
+        self.bounded.close()
         self.keeper.close()
+
+    async def _raise(self, event: Event) -> None:
+        store = self.keeper.store
+        if store is None or not await asyncio.to_thread(raised_lately, store, event):
+            await self.keeper.happened(event)
 
     def _failed(self, name: str, error: BaseException) -> None:
         # The error's text may quote content, so only its type is told.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from threading import Lock
@@ -19,10 +19,11 @@ from hotset.nouns.bill import Bill
 from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.link import Link, link
 from hotset.nouns.message import Message, Request, Tool, Usage
-from hotset.nouns.page import ROOT, Chain
+from hotset.nouns.page import ROOT, Chain, Role
 from hotset.nouns.price import Price
 from hotset.nouns.window import WHOLE, Hidden, Line, Plan, Sent, Spot, Table
 from hotset.runtime.lines import Scales
+from hotset.runtime.resuming import Resuming
 from hotset.runtime.words import Words
 from hotset.store.port import Store
 from hotset.window.calibrate import Calibration, prior
@@ -36,6 +37,12 @@ _MOST_TABLES = 256
 _FRESH_SECONDS = 30.0
 """A table in memory that was not used for longer is read again: another process may have gone on with the conversation."""
 
+_MOST_MESSAGES = 20_000
+"""Longer conversations go out as they came: a plan takes up to 50 µs a message, so this many take a second."""
+
+_MOST_BYTES = 32 << 20
+"""Larger requests go out as they came. It is the providers' own bound, and what is counted in two seconds."""
+
 _REPLY_ROOM = 8192
 """Tokens that stay free for the reply where the client does not say how many it wants."""
 
@@ -43,6 +50,14 @@ _STANDS_IN = Chain("stands in")
 """The chain of a message that is ours: nothing is hidden around it."""
 
 _REPLY_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
+
+Summaries = Callable[[Sequence[Line], Store], Mapping[int, str]]
+"""What was written about a line's older steps, by the number of the last step that each text speaks of."""
+
+
+def _no_summaries(lines: Sequence[Line], store: Store) -> Mapping[int, str]:  # noqa: ARG001 - one of the `Summaries`
+    return {}
 
 
 class Unplanned(HotsetError):
@@ -74,6 +89,8 @@ class Prepared:
     before: Sent | None
     """The latest request on this line."""
     bill: Bill
+    window: int = 0
+    """Tokens that its prompt may have, as the provider counts them."""
 
     @property
     def head(self) -> Chain:
@@ -92,19 +109,27 @@ class _Held:
 class Planner:
     """Makes every request's plan, and holds the page tables of the lines that are under way. Safe to use from threads."""
 
-    def __init__(self, config: Config, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, config: Config, monotonic: Callable[[], float] = time.monotonic, *, summaries: Summaries = _no_summaries
+    ) -> None:
         self._config = config
         self._monotonic = monotonic
+        self._summaries = summaries
         self._scales = Scales()
         self._words = Words()
+        self.resuming = Resuming()
         self._tables: OrderedDict[Chain, _Held] = OrderedDict()
         self._calibrations: dict[str, Calibration] = {}
         self._lock = Lock()
 
-    def prepare(self, request: Request, dialect: Dialect, store: Store, now: float, upstream: str, *, off: bool) -> Prepared:
+    def prepare(
+        self, request: Request, dialect: Dialect, store: Store, now: float, upstream: str, *, off: bool, agent: str = ""
+    ) -> Prepared:
         """Raises `Unplanned` where the request is not ours to plan."""
         if request.previous or not request.messages:
             raise Unplanned("the provider holds the conversation")
+        if len(request.messages) > _MOST_MESSAGES or len(request.raw) > _MOST_BYTES:
+            raise Unplanned("it is too large to be planned in time")
         began = self._monotonic()
         price = price_of(request.model, self._config.prices, upstream)
         off = off or self._config.off
@@ -114,9 +139,11 @@ class Planner:
         hidden = {each.chain: found for each in links if (found := table.hidden.get(each.chain))} if offered else {}
         lines = self._scales.lines(links, request.model, hidden)
         ratio = self._ratio(request.model)
-        fixed = self._scales.fixed(request) + (_tools_weigh() if offered else 0)
-        moment = Moment(now, price, _counter(request.model), fixed, ratio)
-        made = plan(lines, table, self._knobs(request, price, offered=offered), moment) if not off else _as_it_came(lines, table)
+        own = self._scales.fixed(request)
+        fixed = own + (_tools_weigh() if offered else 0)
+        moment = Moment(now, price, _counter(request.model), fixed, ratio, summaries=self._summaries(lines, store))
+        knobs = self._knobs(request, price, agent, offered=offered)
+        made = plan(lines, table, knobs, moment) if not off else _as_it_came(lines, table)
         outgoing = request if off else self._as_planned(request, links, made, hidden, dialect)
         body = request.raw if outgoing is request else dialect.render(outgoing)
         if offered:
@@ -124,7 +151,7 @@ class Planner:
         if body != request.raw:
             _hold_to_the_rules(outgoing, request, links, hidden, dialect)
         estimated = fixed + made.tokens
-        bill = _estimate(made, lines, table, _Scene(price, fixed, ratio, now))
+        bill = _estimate(made, lines, table, _Scene(price, fixed, own, ratio, now))
         return Prepared(
             body=body,
             request=request,
@@ -143,6 +170,7 @@ class Planner:
                 overhead_ms=1000 * (self._monotonic() - began),
                 broke=made.broke or "",
             ),
+            window=knobs.window,
         )
 
     def went_out(self, prepared: Prepared, hidden: Sequence[Hidden] = ()) -> None:
@@ -180,9 +208,9 @@ class Planner:
         changed = replace(own, messages=tuple(messages))
         return dialect.reveal(changed, kept, hidden) if hidden else changed
 
-    def _knobs(self, request: Request, price: Price, *, offered: bool) -> Knobs:
+    def _knobs(self, request: Request, price: Price, agent: str, *, offered: bool) -> Knobs:
         room = price.window - min(_reply_room(request), price.longest_reply)
-        knobs = replace(self._config.knobs, window=min(self._config.budget or room, room))
+        knobs = replace(self._config.knobs_for(agent), window=min(self._config.budget or room, room))
         # Without our tools the model could not ask for what is missing: then pages leave only where the window would overflow.
         return knobs if offered else replace(knobs, limit=NEVER, limits={}, tools={}, echo=False, early=False, most=0)
 
@@ -193,7 +221,7 @@ class Planner:
     def _table(self, links: Sequence[Link], store: Store) -> Table:
         now = self._monotonic()
         with self._lock:
-            for each in reversed(links):
+            for each in _latest(links):
                 held = self._tables.get(each.chain)
                 if held is not None and now - held.used <= _FRESH_SECONDS:
                     return held.table
@@ -209,6 +237,21 @@ class Planner:
         self._tables.move_to_end(table.sent.head)
         while len(self._tables) > _MOST_TABLES:
             self._tables.popitem(last=False)
+
+
+def _latest(links: Sequence[Link]) -> Iterator[Link]:
+    """From the last message back to where the request before this one may have ended: the model has replied once since.
+
+    Where it has replied more often, another process went on with the conversation, and the store knows how.
+    """
+    replies, was_reply = 0, False
+    for each in reversed(links):
+        is_reply = each.message.role is Role.ASSISTANT
+        replies += is_reply and not was_reply
+        was_reply = is_reply
+        if replies > 1:
+            return
+        yield each
 
 
 def _as_it_came(lines: Sequence[Line], table: Table) -> Plan:
@@ -232,6 +275,9 @@ def _hold_to_the_rules(
 class _Scene:
     price: Price
     fixed: int
+    """Tokens of what stands before the messages."""
+    own: int
+    """The same without our tools: nobody would send those along with everything."""
     ratio: float
     now: float
 
@@ -243,12 +289,11 @@ def _estimate(made: Plan, lines: Sequence[Line], table: Table, scene: _Scene) ->
     cold = at < 0 or table.sent is None or scene.now - table.sent.time > scene.price.ttl
     before = sum(line.extra + sum(piece.tokens for piece in line.pieces) for line in lines[: at + 1])
 
-    def billed(prompt: int, kept: int) -> Usage:
-        return charge(
-            scene.price, round((scene.fixed + prompt) * scene.ratio), round((scene.fixed + kept) * scene.ratio), cold=cold
-        )
+    def billed(fixed: int, prompt: int, kept: int) -> Usage:
+        return charge(scene.price, round((fixed + prompt) * scene.ratio), round((fixed + kept) * scene.ratio), cold=cold)
 
-    return Bill(model="", upstream="", sent=billed(made.tokens, made.kept), whole=billed(made.whole, before))
+    sent, whole = billed(scene.fixed, made.tokens, made.kept), billed(scene.own, made.whole, before)
+    return Bill(model="", upstream="", sent=sent, whole=whole)
 
 
 def _reply_room(request: Request) -> int:

@@ -12,7 +12,7 @@ from hotset.dialects.port import Dialect
 from hotset.errors import HotsetError, Malformed, NotFound
 from hotset.nouns.call import Call, Headers, Response, header
 from hotset.nouns.deposit import Answered, Asked, Deposit, Kept
-from hotset.nouns.message import Message, Reply, Request
+from hotset.nouns.message import Reply, Request
 from hotset.nouns.turn import Outcome, TurnId, TurnRef
 from hotset.runtime import clients
 from hotset.runtime.codings import MOST, decode, salvage
@@ -86,9 +86,14 @@ class Record:
         """What the client saw, once it has ended."""
         return self._reply
 
-    def also(self, *deposits: Deposit) -> None:
-        """Keeps more about this turn, behind its request and in the order in which it is told."""
-        self._machine.background.spawn(self._keep_also(deposits), KEEPING)
+    def also(self, *deposits: Deposit) -> asyncio.Task[None]:
+        """Keeps more about this turn, behind its request and in the order in which it is told; done when it is on disk."""
+        return self._machine.background.spawn(self._keep_also(deposits), KEEPING)
+
+    def bypassed(self, reason: str) -> None:
+        """We could not do our part for this call; it is told with the reply, as far as that has not begun."""
+        self._trouble = reason
+        self._machine.bypass(reason, path=self._call.path.split("?")[0])
 
     async def answered(self, response: Response) -> None:
         """The reply begins. A provider takes longer than a commit, so as a rule the request is kept by now."""
@@ -119,9 +124,9 @@ class Record:
         if self._size <= MOST:
             self._got.append(chunk)
 
-    def said(self) -> tuple[Message, ...]:
-        """The messages of the reply as the client saw it, by now."""
-        return self._dialect.read(b"".join(self._got), streamed=self.streamed).messages
+    def seen(self) -> Reply:
+        """The reply as the client saw it, by now."""
+        return self._dialect.read(b"".join(self._got), streamed=self.streamed)
 
     def at_the_end(self) -> bool:
         """Do the latest bytes carry the mark that ends a streamed reply?"""
@@ -140,7 +145,7 @@ class Record:
                 await self._handed_over.wait()
                 await self._hand_reply_over(outcome)
         except Exception as error:  # fail open: the reply has come, and nothing of ours may stand in its way
-            self._bypassed(f"a fault of ours: {type(error).__name__}")
+            self.bypassed(f"a fault of ours: {type(error).__name__}")
 
     def end_later(self, outcome: Outcome) -> None:
         """The same, while nobody waits for it."""
@@ -151,7 +156,7 @@ class Record:
             return
         first, self._ended_size = self._ended_size < 0, self._size
         if self._size > MOST:
-            self._bypassed(f"a reply of {self._size >> 20} MiB was kept only in part")
+            self.bypassed(f"a reply of {self._size >> 20} MiB was kept only in part")
             outcome = Outcome.BROKEN
         raw = b"".join(self._got)
         body, reply = await _off_loop(len(raw), self._read, raw)
@@ -189,7 +194,8 @@ class Record:
         try:
             await keeping
         except HotsetError as error:
-            self._bypassed(f"store: {error}")
+            if not self._given_up:  # otherwise it has been told
+                self.bypassed(f"store: {error}")
 
     async def _understand(self) -> Asked | None:
         call = self._call
@@ -219,7 +225,7 @@ class Record:
         try:
             return self._machine.keeper.hand_over(deposit)
         except HotsetError as error:
-            self._bypassed(f"store: {error}")
+            self.bypassed(f"store: {error}")
             return None
 
     async def _confirm(self, keeping: asyncio.Future[Kept], ended: Answered | None) -> None:
@@ -231,7 +237,7 @@ class Record:
         except HotsetError as error:
             self._given_up = True
             self._kept.set()
-            self._bypassed(f"store: {error}")
+            self.bypassed(f"store: {error}")
             return
         self._ref = kept.turn
         self._kept.set()
@@ -246,10 +252,6 @@ class Record:
 
     def _header(self, name: bytes) -> str:
         return header(self._response.headers, name) if self._response else ""
-
-    def _bypassed(self, reason: str) -> None:
-        self._trouble = reason
-        self._machine.bypass(reason, path=self._call.path.split("?")[0])
 
 
 def _header_text(reason: str) -> bytes:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hotset.dialects.view import Round, View
 from hotset.nouns.call import Call, header
 from hotset.nouns.deposit import Billed, Deposit, Hid, Planned
 from hotset.nouns.link import link
-from hotset.nouns.message import Message, Usage
+from hotset.nouns.message import DialectName, Reply, Usage
 from hotset.nouns.retrieval import Place
 from hotset.nouns.turn import Event, TurnRef
 from hotset.nouns.window import Hidden
+from hotset.runtime import clients
+from hotset.runtime.checkpoints import note_checkpoints
 from hotset.runtime.faults import Faults, summed
 from hotset.runtime.machine import Machine
 from hotset.runtime.planning import Forbidden, Prepared, Unplanned
@@ -24,9 +25,7 @@ _SWITCH = b"x-hotset-window"
 """A client that sends `off` in this header gets its requests through as they are."""
 
 _PLACE_SECONDS = 2.0
-"""How long an answer to the model waits for its own turn to be on disk."""
-
-_SMALL = 16 << 10  # below this, planning on the event loop is faster than a trip to a thread
+"""How long an answer to the model waits for its own turn to be on disk, and the end of a reply for what was hidden of it."""
 
 
 @dataclass(slots=True)
@@ -48,26 +47,32 @@ class Sending:
             return cls(call, record, machine)
         assert call.dialect is not None
         dialect = machine.dialects[call.dialect]
-        off = header(call.headers, _SWITCH).strip().lower() == "off"
+        off = machine.config.off or header(call.headers, _SWITCH).strip().lower() == "off"
+        agent = clients.agent(call.headers)
         try:
-            work = (request, dialect, store, record.asked_at, call.upstream)
-            if len(request.raw) <= _SMALL:
-                prepared = machine.planner.prepare(*work, off=off)
-            else:
-                prepared = await asyncio.to_thread(machine.planner.prepare, *work, off=off)
-        except Forbidden as fault:
-            machine.bypass(f"a plan that the provider would have refused: {fault}", path=call.path.split("?")[0])
+            if request.previous:
+                return cls(_with_body(call, machine.planner.resuming.body(request, dialect, store)), record, machine)
+            prepared = await machine.bounded.run(
+                machine.planner.prepare, request, dialect, store, record.asked_at, call.upstream, off=off, agent=agent
+            )
+            outgoing = _outgoing(call, prepared)
+        except Unplanned as reason:
+            if isinstance(reason, Forbidden):
+                record.bypassed(f"a plan that the provider would have refused: {reason}")
             return cls(call, record, machine)
-        except Unplanned:
+        except TimeoutError:
+            record.bypassed("planning took too long")
             return cls(call, record, machine)
         except Exception as error:  # fail open: nothing was sent yet, so the client's bytes go through as they are
-            machine.bypass(f"a fault of ours in planning: {type(error).__name__}", path=call.path.split("?")[0])
+            record.bypassed(f"a fault of ours in planning: {type(error).__name__}")
             return cls(call, record, machine)
         machine.planner.went_out(prepared)
         made = prepared.plan
-        record.also(Planned(record.id, prepared.sent, made.fresh, made.stubs), *_events(prepared, record))
-        faults = Faults(prepared, dialect, store)
-        return cls(_outgoing(call, prepared), record, machine, prepared, faults)
+        if not off:  # what went out as it came has no forms: its turn stays without a plan
+            record.also(Planned(record.id, prepared.sent, made.fresh, made.stubs), *_events(prepared, record))
+            machine.tally.born(made.fresh)
+        note_checkpoints(prepared, record, machine)
+        return cls(outgoing, record, machine, prepared, Faults(prepared, dialect, store, machine.bounded))
 
     @property
     def offered(self) -> bool:
@@ -86,30 +91,41 @@ class Sending:
             ref = await self.record.ref(_PLACE_SECONDS) if round.calls else None
             body = await self.faults.next_body(round, self._place(ref), self.machine.clock())
         except Exception as error:  # fail open: the turn ends with what the client has seen of it
-            self.machine.bypass(f"a fault of ours in bringing back: {type(error).__name__}", path=self.call.path.split("?")[0])
+            self.record.bypassed(f"a fault of ours in bringing back: {type(error).__name__}")
             return None
         return replace(self.call, body=body) if body is not None else None
 
-    def hide(self, view: View, said: Sequence[Message]) -> None:
-        """Remembers what the client did not see of this turn, for all its later requests."""
+    async def hide(self, view: View) -> None:
+        """Keeps what the client did not see of this turn, for all its later requests. Only we hold it: it must be on disk."""
         assert self.prepared is not None
         assert self.faults is not None
         if not self.faults.answers:
             return
         try:
-            links = tuple(link(self.prepared.head, said))
+            seen = self.record.seen()
+            links = tuple(link(self.prepared.head, seen.messages))
             self.hidden = view.hidden(self.faults.answers, links)
         except Exception as error:  # fail open: later requests say what the client saw, which is a conversation too
-            self.machine.bypass(f"a fault of ours in hiding: {type(error).__name__}", path=self.call.path.split("?")[0])
+            self.record.bypassed(f"a fault of ours in hiding: {type(error).__name__}")
             return
         self.machine.planner.went_out(self.prepared, self.hidden)
-        deposits: list[Deposit] = [Hid(self.record.id, each) for each in self.hidden]
-        self.record.also(*deposits, *self.faults.events)
+        deposits: list[Deposit] = [Hid(self.record.id, each) for each in (*self.hidden, *self._continued(seen))]
+        await asyncio.wait({self.record.also(*deposits, *self.faults.events)}, timeout=_PLACE_SECONDS)
+
+    def _continued(self, seen: Reply) -> tuple[Hidden, ...]:
+        """What stands behind the reply's id, where a client may continue it by that."""
+        assert self.prepared is not None
+        assert self.faults is not None
+        mine = self.prepared.request.dialect is DialectName.OPENAI_RESPONSES and seen.response_id and self.faults.last
+        if not mine or (seen.response_id == self.faults.last and not self.faults.unheard):
+            return ()
+        return (self.machine.planner.resuming.remember(seen.response_id, self.faults.last, self.faults.unheard),)
 
     def settle(self) -> None:
-        """The turn is over: what it cost goes into the ledger."""
+        """The turn is over: what it cost goes into the ledger, and what it was about may be summed up later."""
         if self.prepared is None or self.faults is None:
             return
+        self.machine.summariser.turn_ended(self.prepared.links, self.record.ref)
         reply = self.record.reply
         rounds = self.faults.usages or [reply.usage]
         usage = summed(rounds)
@@ -125,7 +141,7 @@ class Sending:
             faults=self.faults.faults,
             refaults=self.faults.refaults,
         )
-        self.machine.tally.add(bill)
+        self.machine.billed(bill)
         self.record.also(Billed(self.record.id, bill))
 
     def _place(self, ref: TurnRef | None) -> Place:
@@ -137,12 +153,20 @@ class Sending:
 def _outgoing(call: Call, prepared: Prepared) -> Call:
     if prepared.body == prepared.request.raw and not prepared.offered:
         return call
-    # Our own body is not compressed, and a reply that we look into must not be.
-    dropped = {b"content-encoding"} | ({b"accept-encoding"} if prepared.offered else set())
-    headers = tuple((name, value) for name, value in call.headers if name.lower() not in dropped)
-    if prepared.offered:
-        headers = (*headers, (b"accept-encoding", b"identity"))
-    return replace(call, body=prepared.body, headers=headers)
+    outgoing = _with_body(call, prepared.body)
+    if not prepared.offered:
+        return outgoing
+    # A reply that we look into must not be compressed.
+    headers = tuple((name, value) for name, value in outgoing.headers if name.lower() != b"accept-encoding")
+    return replace(outgoing, headers=(*headers, (b"accept-encoding", b"identity")))
+
+
+def _with_body(call: Call, body: bytes | None) -> Call:
+    """The call with a body of ours, which is not compressed; the client's own where there is none."""
+    if body is None:
+        return call
+    headers = tuple((name, value) for name, value in call.headers if name.lower() != b"content-encoding")
+    return replace(call, body=body, headers=headers)
 
 
 def _events(prepared: Prepared, record: Record) -> list[Event]:

@@ -53,6 +53,7 @@ async def walk(call: Call, client: Client, machine: Machine) -> None:
         machine.bypass(f"a fault of ours: {type(error).__name__}", path=call.path.split("?")[0])
         await pass_through(call, client, machine)
         return
+    sending: Sending | None = None
     try:
         sending = await Sending.of(call, record, machine)
         async with machine.wire.send(sending.call) as response:
@@ -68,6 +69,8 @@ async def walk(call: Call, client: Client, machine: Machine) -> None:
     except asyncio.CancelledError:
         machine.tally.left += 1
         record.end_later(Outcome.LEFT)
+        if sending is not None:
+            sending.settle()  # many a client leaves as soon as it has the last event: the reply was whole all the same
         raise
 
 
@@ -111,7 +114,7 @@ async def _rounds(response: Response, sending: Sending, record: Record, client: 
             await _relay(response, view, record, client)
     last = view.close()
     record.take(last)
-    sending.hide(view, record.said())
+    await sending.hide(view)
     await record.end(Outcome.DONE)
     await _begin(response, record, client)
     await client.finish(last)
@@ -129,9 +132,13 @@ async def _relay(response: Response, view: View, record: Record, client: Client)
 async def _refused(response: Response, view: View, record: Record, client: Client) -> None:
     """The upstream refused a later round: its own words, in the form that fits what the client has seen so far."""
     body = b"".join([chunk async for chunk in response.chunks])
-    last = view.fail(response.status, body) if client.begun else body
+    if client.begun:
+        last, outcome = view.fail(response.status, body), Outcome.BROKEN
+    else:
+        last, outcome = body, Outcome.REFUSED
+        await record.answered(response)
     record.take(last)
-    await record.end(Outcome.BROKEN)
+    await record.end(outcome)
     await _begin(response, record, client)
     await client.finish(last)
 

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from hotset.config import Upstream, load
+from hotset.nouns.knobs import Knobs
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.proxy.address import Address
@@ -33,13 +34,24 @@ class LocalProxy:
         anthropic_url: str = "http://127.0.0.1:9",
         upstreams: dict[str, str] | None = None,
         open_store: Callable[[], Store] | None = None,
+        off: bool = False,
+        inject: bool = True,
+        budget: int = 0,
+        knobs: Knobs | None = None,
     ) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         config = load(
             data=str(folder), project=str(folder), port=0, openai_url=openai_url, anthropic_url=anthropic_url, environ={}
         )
         named = {name: Upstream(name, url) for name, url in (upstreams or {}).items()}
-        self.config = replace(config, upstreams={**config.upstreams, **named})
+        self.config = replace(
+            config,
+            upstreams={**config.upstreams, **named},
+            off=off,
+            inject=inject,
+            budget=budget,
+            knobs=knobs or config.knobs,
+        )
         self._open_store = open_store or (lambda: SqliteStore.open(folder))
         self._ready = threading.Event()
         self._failure: BaseException | None = None

@@ -24,7 +24,7 @@ _SLICE = 1 << 18
 _NOT_ADDED = (hdrs.USER_AGENT, hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE)
 
 
-class Wire:
+class HttpWire:
     """One pool of connections to all upstreams. Made inside a running event loop."""
 
     def __init__(self, upstreams: Mapping[str, Upstream]) -> None:

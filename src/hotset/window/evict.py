@@ -14,6 +14,7 @@ from hotset.window.names import names_in
 from hotset.window.policies import POLICIES, Candidate
 from hotset.window.steps import Step, answers
 from hotset.window.stub import entry, reference, stretch, stub_of
+from hotset.window.summary import within
 
 if TYPE_CHECKING:
     from hotset.window.plan import Moment
@@ -27,6 +28,9 @@ _ASKING = 60
 _CHARS_PER_TOKEN = 4
 _SMALLEST_STUB = 60
 """Tokens below which a page is never exchanged for a stub."""
+
+_SUMMARY_SHARE = 0.1
+"""What summaries may take of the stretch that leaves: its log comes to a few per cent."""
 
 _LATEST = 4
 """How many of the latest steps say what is being done now."""
@@ -240,9 +244,10 @@ def _collapse(
     spots = [Spot(line.chain, WHOLE) for line in lines]
     stub = stub_of(spots, lines, (run[0].number, run[-1].number), "conversation", moment.now)
     log = (entry(weighed.lines[step.first : step.last + 1], step.number, knobs.entry) for step in run)
-    text = stretch(stub, log, moment.summaries.get(run[-1].number, "")).encode()
-    tokens = moment.count(text) + lines[0].extra
     before = sum(weighed.weight(line) for line in lines)
+    room = int(_SUMMARY_SHARE * _CHARS_PER_TOKEN * before)
+    text = stretch(stub, log, within(moment.summaries, run[0].number, run[-1].number, room)).encode()
+    tokens = moment.count(text) + lines[0].extra
     if tokens >= before:
         return [], []
     rows = [

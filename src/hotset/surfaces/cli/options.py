@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
@@ -11,6 +11,27 @@ from typing import Any
 import click
 
 from hotset.config import Config, load
+from hotset.nouns.profiles import PROFILES
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """How the window works; None leaves it to the environment and the user's file."""
+
+    off: bool | None
+    budget: int | None
+    profile: str | None
+    inject: bool | None
+
+    def settings(self) -> dict[str, Any]:
+        """As `load` takes them."""
+        return {"off": self.off, "budget": self.budget, "profile": self.profile, "inject": self.inject}
+
+    def flags(self) -> list[str]:
+        """The same choice, as arguments for another hotset process."""
+        given = [flag for flag, said in (("--off", self.off), ("--no-tools", self.inject is False)) if said]
+        pairs = (("--budget", self.budget), ("--profile", self.profile))
+        return given + [word for name, value in pairs if value is not None for word in (name, str(value))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +42,9 @@ class Chosen:
     project: str | None
     quiet: bool
 
-    def config(self) -> Config:
+    def config(self, switches: Switches | None = None) -> Config:
         """Raises `BadConfig`."""
-        return load(project=self.project, data=self.data)
+        return load(project=self.project, data=self.data, **(switches.settings() if switches else {}))
 
     def hint(self, command: str) -> str:
         """A command for the person to type, about the same project."""
@@ -46,6 +67,32 @@ def of_project(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(Chosen(data, project, quiet), *args, **kwargs)
 
     return chosen
+
+
+def of_window(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the switches of the window; the command gets them as `switches`."""
+
+    @click.option("--off", is_flag=True, default=None, help="Send every request as it comes; keep it all the same.")
+    @click.option("--budget", metavar="N", type=int, help="Tokens that a prompt may have. [default: the model's window]")
+    @click.option("--profile", metavar="NAME", help=f"One for every agent: {', '.join(PROFILES)}. [default: by its own name]")
+    @click.option("--no-tools", is_flag=True, default=None, help="Offer no tools of ours: the client has them over MCP.")
+    @wraps(command)
+    def with_switches(
+        *args: Any, off: bool | None, budget: int | None, profile: str | None, no_tools: bool | None, **kwargs: Any
+    ) -> Any:
+        return command(*args, switches=Switches(off, budget, profile, False if no_tools else None), **kwargs)
+
+    return with_switches
+
+
+def switched(window: Mapping[str, Any]) -> str:
+    """How the window works, in a line; `window` is `Config.window`, or what a proxy says of it."""
+    if window["off"]:
+        return "off: requests go out as they come"
+    told = [f"profile {window['profile']}" if window["profile"] else "each agent by its own kind"]
+    told += [f"at most {window['budget']:,} tokens"] if window["budget"] else []
+    told += [] if window["inject"] else ["no tools of ours"]
+    return f"on, {', '.join(told)}"
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -18,6 +18,7 @@ from hotset.store.port import Store, Where
 from hotset.surfaces.cli import meant
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import count, emit, emit_json, moment, one_line, plain, say, size, span, width
+from hotset.window.ledger import prompt_of
 
 _ID_WIDTH, _KIND_WIDTH, _SIZE_WIDTH = 16, 13, 8
 
@@ -70,9 +71,12 @@ def show(chosen: Chosen, session: str, *, turns: str | None, kind: str | None, f
             return
         for line in _lines(store, story, full):
             emit(line)
+        changed = _last_changed(store, story)
     shown = next((page.id for pages in story.pages.values() for page in pages), None)
     if shown is not None and not full:
         say(f"\nThe exact bytes of a page: {chosen.hint(f'recall {shown}')}", quiet=chosen.quiet)
+    if changed:
+        say(f"What a model saw instead: {chosen.hint(f'diff {story.session.id} {changed}')}", quiet=chosen.quiet)
 
 
 def tell(store: Store, session: Session, bounds: tuple[int, int] | None, kind: Kind | None) -> Story:
@@ -82,6 +86,13 @@ def tell(store: Store, session: Session, bounds: tuple[int, int] | None, kind: K
     low, high = bounds or (0, sys.maxsize)
     turns = tuple(turn for turn in store.turns(session.id) if low <= turn.number <= high and (not kind or turn.number in pages))
     return Story(session, turns, pages, forks(store.nodes(session.id)))
+
+
+def _last_changed(store: Store, story: Story) -> int:
+    """The latest of these turns of which less was sent than the client said; 0 where there is none."""
+    told = {turn.number for turn in story.turns}
+    bills = (bill for bill in store.bills(story.session.id) if bill.turn in told)
+    return max((bill.turn for bill in bills if prompt_of(bill.sent) < prompt_of(bill.whole)), default=0)
 
 
 def forks(nodes: Iterable[Node]) -> dict[int, int]:

@@ -1,39 +1,83 @@
-"""`hotset status`: is a proxy serving, and what is kept."""
+"""`hotset status`: is a proxy serving, what is kept, and how the window does."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
+from hotset.config import Config
 from hotset.errors import NotFound
+from hotset.nouns.turn import Event
+from hotset.runtime.ledger import Metrics, over_store
 from hotset.store.port import Census
 from hotset.surfaces.cli import meant
-from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
-from hotset.surfaces.cli.terminal import count, emit, emit_json, moment, size, span
+from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project, switched
+from hotset.surfaces.cli.terminal import count, emit, emit_json, moment, money, size, span
 from hotset.surfaces.proxy.address import Address, ask, read_note
 
 _OUR_OWN = ("nonce",)
 """What the proxy tells that is of no use to anybody but us."""
 
+_LATELY = 24 * 3600.0
+"""Seconds for which an alert is told."""
 
-@click.command(epilog=examples("hotset status", "hotset status --json"))
+_FIGURES: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (
+    ("turns paid for", lambda each: f"{each['turns']:,}"),
+    ("tokens a turn, measured", lambda each: f"{each['prompt_per_turn']:,}"),
+    ("everything, estimated", lambda each: f"{each['whole_per_turn']:,}"),
+    ("mean prompt", lambda each: f"{each['mean_context']:,}"),
+    ("read from cache", lambda each: f"{each['cache_read_pct']:.1f} %"),
+    ("turns with a retrieval", lambda each: f"{each['retrieval_pct']:.1f} %"),
+    ("faults, refaults", lambda each: f"{each['faults']:,}, {each['refaults']:,}"),
+    ("results not repeated", lambda each: "-" if each["dedup_pct"] is None else f"{each['dedup_pct']:.1f} %"),
+    ("summaries, failed", lambda each: f"{each['summaries']:,}, {each['summary_failures']:,}"),
+    ("prefix kept", lambda each: f"{each['prefix_kept_pct']:.1f} %"),
+    ("overhead, 95th percentile", lambda each: f"{each['overhead_ms_p95']:.1f} ms"),
+    ("cost, measured", lambda each: money(each["spent_dollars"])),
+    ("saved, estimated", lambda each: f"{money(each['saved_dollars'])} ({each['saved_pct']:.0f} %)"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What the store says."""
+
+    census: Census
+    metrics: Metrics
+    alerts: tuple[Event, ...]
+    """Raised within the last day."""
+
+
+@click.command(epilog=examples("hotset status", "hotset status --json", "hotset status --json | jq .proxy.metrics"))
 @of_project
 @as_json
 def status(chosen: Chosen, as_json: bool) -> None:
-    """Is a proxy serving this project, since when, what went through it, and how much is kept."""
+    """Is a proxy serving this project, since when, what went through it, how much is kept, and how the window does."""
     config = chosen.config()
     address = read_note(config.folder)
     said = ask(address) if address else None
-    census = _census(chosen)
+    kept = _kept(config)
     on_disk = _bytes_below(config.folder)
     if as_json:
         proxy = {name: value for name, value in (said or {}).items() if name not in _OUR_OWN} or None
         if proxy is not None and address is not None:
             proxy |= {"port": address.port, **address.announce()}
         emit_json(
-            {"project": config.project.as_posix(), "folder": str(config.folder), "proxy": proxy, "store": census, "disk": on_disk}
+            {
+                "project": config.project.as_posix(),
+                "folder": str(config.folder),
+                "window": config.window,
+                "proxy": proxy,
+                "store": kept.census if kept else None,
+                "metrics": kept.metrics if kept else None,
+                "alerts": [{"time": each.time, **each.detail} for each in kept.alerts] if kept else [],
+                "disk": on_disk,
+            }
         )
         return
     emit(f"project  {config.project}")
@@ -41,14 +85,18 @@ def status(chosen: Chosen, as_json: bool) -> None:
         _tell_proxy(said, address)
     else:
         emit("proxy    none serves; start with: hotset up")
-    if census is None:
+        emit(f"window   {switched(config.window)}")
+    if kept is None:
         emit(f"store    empty, in {config.folder}")
         return
+    census = kept.census
     emit(
         f"store    {count(census.sessions, 'session')}, {count(census.turns, 'turn')}, {count(census.pages, 'page')}; "
         f"{size(census.content_bytes)} of content in {size(census.stored_bytes)}"
     )
     emit(f"disk     {size(on_disk)} in {config.folder}")
+    _tell_figures((said or {}).get("metrics"), kept.metrics)
+    _tell_alerts(config, (said or {}).get("alerts", ()), kept.alerts)
 
 
 def _tell_proxy(said: dict[str, Any], address: Address) -> None:
@@ -58,14 +106,41 @@ def _tell_proxy(said: dict[str, Any], address: Address) -> None:
     emit(f"calls    {told}" + ("; ask: hotset doctor" if said["bypassed"] or said["store"] != "ok" else ""))
     if said["store"] != "ok":
         emit(f"keeping  nothing at the moment: {said['store']}")
+    if "window" in said:  # a proxy of an older version does not say
+        emit(f"window   {switched(said['window'])}")
     for name, url in said["upstreams"].items():
         emit(f"to       {name}: {url}")
 
 
-def _census(chosen: Chosen) -> Census | None:
+def _tell_figures(since_start: Mapping[str, Any] | None, ever: Metrics) -> None:
+    columns = [("since start", since_start)] if since_start and since_start["turns"] else []
+    columns += [("all that is kept", asdict(ever))] if ever.turns else []
+    if not columns:
+        return
+    emit("")
+    first = max(len(name) for name, _ in _FIGURES)
+    cells = [[figure(values) for _, figure in _FIGURES] for _, values in columns if values]
+    widths = [max(len(heading), *map(len, column)) for (heading, _), column in zip(columns, cells, strict=True)]
+    headings = "  ".join(heading.rjust(wide) for (heading, _), wide in zip(columns, widths, strict=True))
+    emit(click.style(f"{'':{first}}  {headings}", bold=True))
+    for (name, _), *row in zip(_FIGURES, *cells, strict=True):
+        emit(f"{name:<{first}}  {'  '.join(cell.rjust(wide) for cell, wide in zip(row, widths, strict=True))}")
+
+
+def _tell_alerts(config: Config, standing: Sequence[Mapping[str, Any]], raised: Sequence[Event]) -> None:
+    for alert in standing:
+        told = f"{alert['name']} is {alert['value']:.4g}, {alert['side']} {alert['threshold']:.4g}: {alert['means']}"
+        emit(click.style(f"alert    {told}", fg="red"))
+    for event in raised:
+        means = config.thresholds[name].means if (name := str(event.detail["name"])) in config.thresholds else ""
+        told = f"{name} was {event.detail['value']:.4g} (threshold {event.detail['threshold']:.4g}): {means}"
+        emit(click.style(f"alert    {moment(event.time)}  {told}", fg="yellow"))
+
+
+def _kept(config: Config) -> Kept | None:
     try:
-        with meant.reading(chosen.config()) as store:
-            return store.census()
+        with meant.reading(config) as store:
+            return Kept(store.census(), *over_store(store, config, time.time() - _LATELY))
     except NotFound:
         return None
 

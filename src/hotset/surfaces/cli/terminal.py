@@ -109,6 +109,12 @@ def size(count: float) -> str:
     return f"{count:.1f} TB"
 
 
+def money(dollars: float) -> str:
+    """Dollars; small amounts with as many digits as it takes to tell them from nothing."""
+    digits = 2 if abs(dollars) >= 1 or not dollars else 4
+    return f"{'-' if dollars < 0 else ''}${abs(dollars):,.{digits}f}"
+
+
 def span(seconds: float) -> str:
     """A length of time, in its largest unit."""
     seconds = max(0.0, seconds)

@@ -31,6 +31,8 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "doctor": Entry("doctor:doctor", "Find out why nothing is kept, and what to do."),
         "sessions": Entry("sessions:sessions", "The sessions of this project, newest first."),
         "show": Entry("show:show", "One session, turn by turn."),
+        "savings": Entry("savings:savings", "What was saved, in tokens and money."),
+        "diff": Entry("diff:diff", "One turn: what was sent instead of what came."),
         "recall": Entry("recall:recall", "The exact bytes of one page."),
         "replay": Entry("replay:replay", "What hotset would have saved on recorded sessions."),
     },

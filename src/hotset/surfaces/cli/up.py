@@ -14,7 +14,7 @@ import msgspec
 
 from hotset.config import Config, load
 from hotset.surfaces.cli.ending import FOUND
-from hotset.surfaces.cli.options import Chosen, examples, of_project
+from hotset.surfaces.cli.options import Chosen, Switches, examples, of_project, of_window, switched
 from hotset.surfaces.cli.terminal import say
 from hotset.surfaces.proxy.address import Address, ask, read_note, write_whole
 
@@ -24,17 +24,21 @@ from hotset.surfaces.proxy.address import Address, ask, read_note, write_whole
         "hotset up",
         "hotset up --port 0 --ready-file ready.json",
         "hotset up --anthropic-url https://gateway.example.com",
+        "hotset up --off",
+        "hotset up --budget 100000 --profile lean",
     )
 )
 @of_project
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen here; 0 is any. [default: 4747, or any if it is taken]")
 @click.option("--openai-url", metavar="URL", help="Where OpenAI calls go. [default: https://api.openai.com/v1]")
 @click.option("--anthropic-url", metavar="URL", help="Where Anthropic calls go. [default: https://api.anthropic.com]")
+@of_window
 @click.option("--ready-file", metavar="F", type=click.Path(dir_okay=False), help="Write the addresses here once it serves.")
 @click.option("--while-stdin", is_flag=True, hidden=True, help="Stop when stdin closes: whoever started us is gone.")
 def up(
     chosen: Chosen,
     *,
+    switches: Switches,
     port: int | None,
     openai_url: str | None,
     anthropic_url: str | None,
@@ -43,9 +47,17 @@ def up(
 ) -> int | None:
     """Serve the proxy for this project until Ctrl-C.
 
-    Agents reach it by their base URL; everything they say goes through unchanged and is kept.
+    Agents reach it by their base URL. Everything they say is kept whole; what a model sees of it is bounded, and it can get
+    the rest back.
     """
-    config = load(project=chosen.project, data=chosen.data, port=port, openai_url=openai_url, anthropic_url=anthropic_url)
+    config = load(
+        project=chosen.project,
+        data=chosen.data,
+        port=port,
+        openai_url=openai_url,
+        anthropic_url=anthropic_url,
+        **switches.settings(),
+    )
     if port is None and (note := read_note(config.folder)) and ask(note):
         say(f"a proxy of {config.project} serves already (process {note.pid})", quiet=chosen.quiet)
         _tell_how_to_connect(note, quiet=chosen.quiet)
@@ -74,6 +86,7 @@ def _tell_where(config: Config, address: Address, *, quiet: bool) -> None:
     for name, upstream in config.upstreams.items():
         origin = config.origins.get(f"{name}_url", "default")
         say(f"  to     {name}: {upstream.url}" + ("" if origin == "default" else f"  (from {origin})"), quiet=quiet)
+    say(f"  window {switched(config.window)}", quiet=quiet)
     _tell_how_to_connect(address, quiet=quiet)
     say("Stop with Ctrl-C. Calls, as they come:\n", quiet=quiet)
 

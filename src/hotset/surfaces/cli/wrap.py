@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -25,7 +25,7 @@ from hotset.store.folder import private_folder
 from hotset.surfaces.cli import clients, lease
 from hotset.surfaces.cli.agents import Setup, set_up
 from hotset.surfaces.cli.ending import FOUND
-from hotset.surfaces.cli.options import Chosen, examples, of_project
+from hotset.surfaces.cli.options import Chosen, Switches, examples, of_project, of_window
 from hotset.surfaces.cli.terminal import count, emit, say
 from hotset.surfaces.proxy.address import Address, ask, read_note
 
@@ -50,15 +50,16 @@ _FROM_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
     ),
 )
 @of_project
+@of_window
 @click.option("--print", "print_only", is_flag=True, help="Print the environment as export lines; run nothing.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="AGENT [ARGS]...")
-def wrap(chosen: Chosen, print_only: bool, command: tuple[str, ...]) -> int:
+def wrap(chosen: Chosen, *, switches: Switches, print_only: bool, command: tuple[str, ...]) -> int:
     """Run an agent through the proxy, starting one if none serves this project.
 
     Sets what the agent needs to find it (Claude Code, Codex, opencode, aider, goose; the usual variables for any other),
     for this run only, and ends as the agent ends.
     """
-    config = chosen.config()
+    config = chosen.config(switches)
     running = _running(config)
     if print_only:
         return _print(config, command, running)
@@ -68,7 +69,7 @@ def wrap(chosen: Chosen, print_only: bool, command: tuple[str, ...]) -> int:
     if running is not None:
         with lease.joined(config.folder, running.pid):
             return _run(chosen, config, command, running.root)
-    with _own_proxy(chosen, config) as root:
+    with _own_proxy([*chosen.flags(), *switches.flags()], config) as root:
         return _run(chosen, config, command, root)
 
 
@@ -98,6 +99,9 @@ def _run(chosen: Chosen, config: Config, command: tuple[str, ...], root: str) ->
     for name, url in (before or {}).get("upstreams", {}).items():
         if name in config.upstreams and config.upstreams[name].url != url:
             say(f"hotset: the proxy that serves sends {name} to {url}; to change that, start it again", quiet=chosen.quiet)
+    for setting, value in (before or {}).get("window", {}).items():
+        if value != config.window.get(setting, value):
+            say(f"hotset: the proxy that serves has {setting} = {value}; to change that, start it again", quiet=chosen.quiet)
     code = _play(setup.command, {**os.environ, **setup.changed})
     after = _settled(note) if note else None
     if before is not None and after is not None:
@@ -175,13 +179,13 @@ def _in_foreground() -> bool:
 
 
 @contextmanager
-def _own_proxy(chosen: Chosen, config: Config) -> Iterator[str]:
+def _own_proxy(flags: Sequence[str], config: Config) -> Iterator[str]:
     """A proxy of our own, which ends when we do, in whatever way."""
     private_folder(config.folder)
     ready = config.folder / f".ready-{os.getpid()}.json"
     ready.unlink(missing_ok=True)
     with lease.granted(config.folder) as (stdin, pipe):
-        proxy = _start(chosen, config.folder / _LOG_FILE, ready, stdin)
+        proxy = _start(flags, config.folder / _LOG_FILE, ready, stdin)
         os.close(stdin)
         lease.name_after(pipe, proxy.pid)
         try:
@@ -197,12 +201,12 @@ def _own_proxy(chosen: Chosen, config: Config) -> Iterator[str]:
         lease.clear_away(config.folder)
 
 
-def _start(chosen: Chosen, log: Path, ready: Path, stdin: int) -> subprocess.Popen[bytes]:
+def _start(flags: Sequence[str], log: Path, ready: Path, stdin: int) -> subprocess.Popen[bytes]:
     fresh = os.O_TRUNC if log.exists() and log.stat().st_size > _LOG_MOST else 0
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | fresh, 0o600)
     try:
         return subprocess.Popen(
-            [sys.executable, "-m", "hotset", "up", "--while-stdin", "--ready-file", str(ready), *chosen.flags()],
+            [sys.executable, "-m", "hotset", "up", "--while-stdin", "--ready-file", str(ready), *flags],
             stdin=stdin,
             stdout=out,
             stderr=out,

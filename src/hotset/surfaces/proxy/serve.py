@@ -14,6 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 import uvicorn
@@ -29,6 +30,7 @@ from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.proxy.address import HOST, Address, leave_note, read_note, take_note_back, token
 from hotset.surfaces.proxy.app import build
 from hotset.surfaces.proxy.guard import Guard
+from hotset.upstream.http import HttpWire
 
 _GRACE_SECONDS = 5
 _BACKLOG = 2048
@@ -62,7 +64,7 @@ async def run(
 ) -> None:
     """Serves on a listening socket; `ready` is told the address and a function that ends it, safe from any thread."""
     port: int = listener.getsockname()[1]
-    machine = Machine.start(config, open_store)
+    machine = Machine.start(config, open_store, HttpWire(config.upstreams))
     address = Address(port, token(config.folder), os.getpid(), secrets.token_hex(16), __version__, time.time())
     app = build(machine, Guard(port, address.token), lambda: _status(machine, address))
     server = _Server(
@@ -170,5 +172,8 @@ async def _status(machine: Machine, address: Address) -> dict[str, Any]:
         "left": tally.left,
         "keeping": machine.background.under_way(KEEPING),
         "last": tally.last,
+        "window": machine.config.window,
+        "metrics": asdict(machine.metrics()),
+        "alerts": [asdict(alert) for alert in machine.watch.standing()],
         "upstreams": {name: upstream.url for name, upstream in machine.config.upstreams.items()},
     }

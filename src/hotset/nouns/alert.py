@@ -1,0 +1,46 @@
+"""What a person should be told of: thresholds by name, and a value that is beyond its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Side(StrEnum):
+    """On which side of its threshold a value gives cause for an alert."""
+
+    ABOVE = "above"
+    BELOW = "below"
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    limit: float
+    side: Side
+    means: str
+    """What it says about the window when the value is beyond."""
+
+    def is_beyond(self, value: float) -> bool:
+        return value > self.limit if self.side is Side.ABOVE else value < self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    name: str
+    value: float
+    threshold: float
+    side: Side
+    means: str
+
+
+THRESHOLDS: Mapping[str, Threshold] = {
+    # A retrieval is a call more. Below one turn in 20 that is lost in what is saved; above, too much is left out.
+    "retrieval_pct": Threshold(5.0, Side.ABOVE, "the model asks for what was left out in too many turns"),
+    # Each failure leaves a stretch without its summary, and they tend to have one cause: a model that cannot be reached.
+    "summary_failures": Threshold(0.0, Side.ABOVE, "summaries could not be written"),
+    # A broken prefix is written again at full price. Batches that pay for themselves come less often than once in 50 turns.
+    "prefix_kept_pct": Threshold(98.0, Side.BELOW, "the provider's cache is lost too often"),
+    # Beside a model's first token, which takes hundreds, nobody notices ten.
+    "overhead_ms_p95": Threshold(10.0, Side.ABOVE, "planning holds requests up"),
+}

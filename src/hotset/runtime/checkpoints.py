@@ -1,0 +1,51 @@
+"""Checkpoints: a session's prompt passed a quarter, or half, of its window for the first time."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hotset.nouns.turn import Event, TurnRef
+from hotset.runtime.machine import Machine
+from hotset.runtime.planning import Prepared
+from hotset.runtime.record import Record
+from hotset.store.port import Store
+from hotset.window.ledger import prompt_of
+
+CHECKPOINT = "Checkpoint"
+MARKS = (25, 50)
+"""Percent of the window: early enough for what will leave to be summarised before it has to."""
+
+_PLACE_SECONDS = 10.0
+"""How long a checkpoint waits for its turn to be on disk."""
+
+
+def passed(before: int, now: int, window: int) -> tuple[int, ...]:
+    """The marks between one prompt's tokens and the next one's."""
+    return tuple(mark for mark in MARKS if 100 * before < mark * window <= 100 * now)
+
+
+def note_checkpoints(prepared: Prepared, record: Record, machine: Machine) -> None:
+    """Tells the store, while nobody waits for it, of the marks that this prompt passed."""
+    now = prompt_of(prepared.bill.sent)
+    scale = now / prepared.estimated if prepared.estimated else 1.0
+    before = round(prepared.before.tokens * scale) if prepared.before else 0
+    marks = passed(before, now, prepared.window)
+    if marks:
+        machine.background.spawn(_keep(marks, now, prepared.window, record, machine), "keep a checkpoint")
+
+
+async def _keep(marks: tuple[int, ...], tokens: int, window: int, record: Record, machine: Machine) -> None:
+    ref = await record.ref(_PLACE_SECONDS)
+    store = machine.keeper.store
+    if ref is None or store is None:
+        return
+    known = await asyncio.to_thread(_known, store, ref)
+    for mark in marks:
+        if mark not in known:
+            detail: dict[str, str | int | float] = {"mark": mark, "tokens": tokens, "window": window}
+            await machine.keeper.happened(Event(CHECKPOINT, record.asked_at, ref.session, ref.number, detail))
+
+
+def _known(store: Store, ref: TurnRef) -> frozenset[object]:
+    """Marks that the session passed before: after pages left, its prompt may pass them again."""
+    return frozenset(event.detail.get("mark") for event in store.events(ref.session) if event.name == CHECKPOINT)

@@ -1,0 +1,170 @@
+"""What one turn's request was to the client, and what it was to the provider: every page that was not sent whole, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from hotset.dialects.port import Dialects
+from hotset.errors import Malformed, NotFound
+from hotset.nouns.bill import Bill
+from hotset.nouns.message import DialectName
+from hotset.nouns.page import ROOT, Chain, Page
+from hotset.nouns.turn import Event, Node, Reference, Turn
+from hotset.nouns.window import WHOLE, Cause, Form, Hidden, Shown, Spot, Table
+from hotset.store.port import Store, Where
+from hotset.window.tools import OUR_TOOLS
+
+_REFERENCE = re.compile(rb'retrieve_context\(id="(r[0-9a-f]{4,40})"\)')
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A page that was not sent whole, or a run of messages that was not sent at all."""
+
+    form: Form
+    cause: Cause
+    fresh: bool
+    """It was decided for this turn; else it stood like this before."""
+    whole: int
+    """Tokens of what was there."""
+    tokens: int
+    """Tokens of what was sent."""
+    pages: tuple[Page, ...]
+    sent: bytes
+    """What stood in their place."""
+    reference: Reference | None = None
+    """What the line that stayed leads to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spliced:
+    """What the model saw around or in place of a message, and the client never did."""
+
+    turn: int
+    """The turn that brought the client's message."""
+    hidden: Hidden
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    turn: Turn
+    planned: bool
+    """False where the request went out as it came, byte for byte."""
+    changes: tuple[Change, ...]
+    spliced: tuple[Spliced, ...]
+    tools: tuple[str, ...]
+    """Ours, beside the client's."""
+    retrievals: tuple[Event, ...]
+    """What the model asked us for in this turn."""
+    bill: Bill | None
+
+
+def difference(store: Store, turn: Turn, dialects: Dialects, *, inject: bool) -> Difference:
+    """`inject` says whether our tools are offered where they can be: that is a setting, and no turn remembers it."""
+    nodes = {node.chain: node for node in store.nodes(turn.session)}
+    line = lineage(nodes.values(), turn)
+    table = store.table(line, turn.ref)
+    planned = table != Table()
+    offered = planned and inject and _is_open(store, turn, dialects)
+    return Difference(
+        turn=turn,
+        planned=planned,
+        changes=tuple(_changes(store, turn, line, table)),
+        spliced=tuple(_spliced(line, nodes, table)) if offered else (),
+        tools=tuple(sorted(OUR_TOOLS)) if offered else (),
+        retrievals=tuple(_retrievals(store, turn)),
+        bill=next((bill for bill in store.bills(turn.session) if bill.turn == turn.number), None),
+    )
+
+
+def lineage(nodes: Iterable[Node], turn: Turn) -> list[Chain]:
+    """The messages of a turn's request, from the first to the last, asides behind what they follow."""
+    known: dict[Chain, Node] = {}
+    asides: dict[Chain, list[Chain]] = {}
+    for node in nodes:
+        known[node.chain] = node
+        if node.aside and node.turn <= turn.number:
+            asides.setdefault(node.parent, []).append(node.chain)
+    line: list[Chain] = []
+    chain = turn.head
+    while chain in known:
+        line.append(chain)
+        chain = known[chain].parent
+    return [each for chain in (ROOT, *reversed(line)) for each in (chain, *asides.get(chain, ())) if each != ROOT]
+
+
+def _changes(store: Store, turn: Turn, line: list[Chain], table: Table) -> Iterator[Change]:
+    pages: dict[Chain, list[Page]] = {}
+    for page in store.pages(Where(session=turn.session)):
+        pages.setdefault(page.chain, []).append(page)
+    run: list[Shown] = []
+    for chain in line:
+        gone = table.shown.get(Spot(chain, WHOLE))
+        if run and (gone is None or gone.text):
+            yield _change(store, turn, run, pages)
+            run = []
+        if gone is not None:
+            run.append(gone)
+            continue
+        for page in pages.get(chain, ()):
+            row = table.shown.get(Spot(chain, page.position))
+            if row is not None and row.form is not Form.FULL:
+                yield _change(store, turn, [row], {chain: [page]})
+    if run:
+        yield _change(store, turn, run, pages)
+
+
+def _change(store: Store, turn: Turn, rows: list[Shown], pages: Mapping[Chain, list[Page]]) -> Change:
+    """Rows of messages that left together are one change: the first says what stays of them all."""
+    first = rows[0]
+    return Change(
+        form=first.form,
+        cause=first.cause,
+        fresh=first.time == turn.started,
+        whole=sum(row.whole for row in rows),
+        tokens=sum(row.tokens for row in rows),
+        pages=tuple(page for row in rows for page in pages.get(row.spot.chain, ())),
+        sent=first.text,
+        reference=_reference(store, first.text),
+    )
+
+
+def _reference(store: Store, text: bytes) -> Reference | None:
+    named = _REFERENCE.search(text)
+    try:
+        return store.reference(named[1].decode()) if named else None
+    except NotFound:
+        return None
+
+
+def _spliced(line: list[Chain], nodes: Mapping[Chain, Node], table: Table) -> Iterator[Spliced]:
+    """Where a message left, what was hidden around it left too."""
+    for chain in line:
+        if chain in table.hidden and Spot(chain, WHOLE) not in table.shown:
+            yield Spliced(nodes[chain].turn, table.hidden[chain])
+
+
+def _retrievals(store: Store, turn: Turn) -> Iterator[Event]:
+    return (event for event in store.events(turn.session) if event.name == "Retrieved" and event.turn == turn.number)
+
+
+def _is_open(store: Store, turn: Turn, dialects: Dialects) -> bool:
+    """Could our tools stand beside the client's? Asked of a request that has the same fields and says nothing."""
+    if turn.tools is None:
+        return False
+    asked = "input" if turn.dialect is DialectName.OPENAI_RESPONSES else "messages"
+    body = {
+        **msgspec.json.decode(store.content(turn.params), type=dict[str, msgspec.Raw]),
+        "model": turn.model,
+        asked: [{"role": "user", "content": "-"}],
+        "tools": msgspec.Raw(store.content(turn.tools)),
+    }
+    dialect = dialects[turn.dialect]
+    try:
+        return dialect.injectable(dialect.parse(msgspec.json.encode(body)), OUR_TOOLS)
+    except Malformed:
+        return False

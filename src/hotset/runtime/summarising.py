@@ -1,0 +1,228 @@
+"""Sums up stretches of work in the background, one at a time and in their order. No turn waits for it, whatever happens here."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from threading import Lock
+
+from hotset.config import Summarising
+from hotset.dialects.port import Dialects
+from hotset.errors import HotsetError
+from hotset.nouns.bill import Summary
+from hotset.nouns.link import Link
+from hotset.nouns.page import ROOT, Chain, SessionId
+from hotset.nouns.turn import Event, TurnRef
+from hotset.nouns.window import Line
+from hotset.runtime.background import Background
+from hotset.runtime.keeper import Keeper
+from hotset.runtime.ledger import SUMMARISED, SUMMARY_FAILED
+from hotset.runtime.summary_model import NotWritten, ask
+from hotset.store.port import Store, Where
+from hotset.upstream.port import Wire
+from hotset.window.notes import notes
+from hotset.window.steps import steps
+from hotset.window.summary import Stretch, by_step, due
+
+RULES = "rules"
+"""Who wrote a summary that no model wrote."""
+
+_MOST_WAITING = 16
+_MOST_BYTES = 32 << 20
+"""What waits may hold on to so much. A stretch that finds no room is due again, longer, when the next turn ends."""
+
+_MOST_TEXTS = 4096  # some 5 MB; a session of a thousand steps has a hundred
+_MOST_LOOKED_AT = 1024
+_MOST_PAGES = 64
+"""How many pages are looked at for the sessions that share a line: forks of one conversation."""
+
+_PLACE_SECONDS = 10.0
+"""How long a stretch waits for its turn to be on disk."""
+
+Place = Callable[[float], Awaitable[TurnRef | None]]
+"""Waits for a turn to have its place in the store, for so many seconds; None where it has none by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A summary in memory."""
+
+    text: str
+    session: SessionId
+    last: int
+    """The turn with which its stretch ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    stretch: Stretch
+    place: Place
+
+
+class Summariser:
+    """Knows each summary by the chain of the message that its stretch ends with.
+
+    A chain stands for everything up to its message and for nothing behind it. So a line finds its own summaries, whichever
+    session or branch it belongs to, and none that speaks of what came later.
+    """
+
+    def __init__(
+        self,
+        chosen: Summarising,
+        wire: Wire,
+        keeper: Keeper,
+        background: Background,
+        dialects: Dialects,
+        *,
+        clock: Callable[[], float],
+    ) -> None:
+        self._chosen = chosen
+        self._wire = wire
+        self._keeper = keeper
+        self._background = background
+        self._dialects = dialects
+        self._clock = clock
+        self._waiting: deque[_Waiting] = deque()
+        """The first one is being worked on."""
+        self._working: asyncio.Task[None] | None = None
+        self._stopped = False
+        self._known: dict[Chain, _Known] = {}
+        self._looked_at: dict[Chain, None] = {}
+        """Lines whose summaries were read from the store, by a message that only they and their forks have."""
+        self._lock = Lock()
+
+    def turn_ended(self, links: Sequence[Link], place: Place) -> None:
+        """Takes a snapshot of what came since the last one on this line, once that is long enough."""
+        if self._stopped or not self._chosen.every or len(self._waiting) >= _MOST_WAITING:
+            return
+        heads = {each.stretch.head for each in self._waiting}
+        stretch = due(links, lambda chain: chain in self._known or chain in heads, self._chosen.every)
+        if stretch is None or sum(each.stretch.size for each in self._waiting) + stretch.size > _MOST_BYTES:
+            return
+        self._waiting.append(_Waiting(stretch, place))
+        if self._working is None or self._working.done():
+            self._working = self._background.spawn(self._work(), "sum up")
+
+    def told(self, lines: Sequence[Line], store: Store) -> Mapping[int, str]:
+        """The summaries on a line, each by the number of the last step that it speaks of. Safe to use from threads.
+
+        The store is asked once about a line: when it is long enough to have summaries and none is known.
+        """
+        found = by_step(lines, self._text)
+        if not found and self._is_news(lines, store):
+            found = by_step(lines, self._text)
+        return found
+
+    def stop(self) -> None:
+        """What is not written yet is due again after the next start."""
+        self._stopped = True
+        self._waiting.clear()
+        if self._working is not None:
+            self._working.cancel()
+
+    async def _work(self) -> None:
+        while self._waiting:
+            first = self._waiting[0]
+            try:
+                await self._sum_up(first.stretch, first.place)
+            except HotsetError:
+                pass  # the keeper tells of the store's troubles; the stretch is due again when the next turn ends
+            finally:
+                if self._waiting:
+                    self._waiting.popleft()
+
+    async def _sum_up(self, stretch: Stretch, place: Place) -> None:
+        """By rules first, so that something stands there at once; a model's words are the version after that."""
+        store, before = self._keeper.store, self._known.get(stretch.after)
+        if store is None or (before is None and stretch.after != ROOT):
+            return  # the stretch before it was not kept: what is due next begins there
+        ref = await place(_PLACE_SECONDS)
+        if ref is None:
+            return
+        first = before.last + 1 if before is not None and before.session == ref.session else 1
+        turns = (min(first, ref.number), ref.number)
+        latest = await asyncio.to_thread(_latest, store, ref.session, turns, stretch.head)
+        text = await asyncio.to_thread(notes, stretch)
+        latest = await self._keep(stretch, replace(latest, version=latest.version + 1, text=text, by=RULES), {})
+        if not self._chosen.model:
+            return
+        began = time.monotonic()
+        try:
+            text, usage = await ask(stretch, self._chosen, self._wire, self._dialects)
+        except NotWritten as why:
+            await self._happened(SUMMARY_FAILED, latest, {"model": self._chosen.model, "why": str(why)})
+            return
+        spent = {"input": usage.input + usage.cache_read + usage.cache_write, "output": usage.output}
+        took = {"ms": round(1000 * (time.monotonic() - began))}
+        await self._keep(stretch, replace(latest, version=latest.version + 1, text=text, by=self._chosen.model), spent | took)
+
+    async def _keep(self, stretch: Stretch, summary: Summary, detail: Mapping[str, int]) -> Summary:
+        """On disk first: what stands in a window can be found in the store."""
+        summary = replace(summary, time=self._clock())
+        await self._keeper.keep(summary)
+        self._remember({stretch.head: _Known(summary.text, summary.session, summary.turns[1])})
+        told: dict[str, str | int | float] = {
+            "by": summary.by,
+            "version": summary.version,
+            "first": summary.turns[0],
+            "steps": stretch.steps,
+        }
+        await self._happened(SUMMARISED, summary, {**told, **detail})
+        return summary
+
+    async def _happened(self, name: str, summary: Summary, detail: Mapping[str, str | int | float]) -> None:
+        await self._keeper.happened(Event(name, self._clock(), summary.session, summary.turns[1], dict(detail)))
+
+    def _text(self, chain: Chain) -> str:
+        known = self._known.get(chain)
+        return known.text if known is not None else ""
+
+    def _is_news(self, lines: Sequence[Line], store: Store) -> bool:
+        """Reads what the store knows of a line that was not looked at since the start."""
+        early = next((lines[step.last].chain for step in steps(lines) if step.number == self._chosen.every), ROOT)
+        with self._lock:
+            if early == ROOT or early in self._looked_at:
+                return False
+            self._looked_at[early] = None
+            _bound(self._looked_at, _MOST_LOOKED_AT)
+        try:
+            found = _found(store, early)
+        except HotsetError:
+            return False  # a stub without a summary is still a stub
+        self._remember(found)
+        return bool(found)
+
+    def _remember(self, summaries: Mapping[Chain, _Known]) -> None:
+        with self._lock:
+            self._known.update(summaries)
+            _bound(self._known, _MOST_TEXTS)
+
+
+def _latest(store: Store, session: SessionId, turns: tuple[int, int], head: Chain) -> Summary:
+    """What the store has on a stretch; version 0 where it has nothing."""
+    page = next(iter(store.pages(Where(session=session, chain=head, limit=1))), None)
+    nothing = Summary(session, turns, page.branch if page else 0, 0, "", RULES, 0.0)
+    same = (each for each in store.summaries(session) if (each.turns, each.branch) == (turns, nothing.branch))
+    return next(same, nothing)
+
+
+def _found(store: Store, chain: Chain) -> dict[Chain, _Known]:
+    """The summaries of every session that has this message, by the message that each one's stretch ended with."""
+    found: dict[Chain, _Known] = {}
+    for session in dict.fromkeys(page.session for page in islice(store.pages(Where(chain=chain)), _MOST_PAGES)):
+        summaries = store.summaries(session)
+        heads = {turn.number: turn.head for turn in store.turns(session)} if summaries else {}
+        for each in summaries:
+            if (head := heads.get(each.turns[1])) is not None:
+                found[head] = _Known(each.text, session, each.turns[1])
+    return found
+
+
+def _bound(held: dict[Chain, _Known] | dict[Chain, None], most: int) -> None:
+    """The oldest go first."""
+    while len(held) > most:
+        del held[next(iter(held))]

@@ -1,0 +1,212 @@
+"""`hotset diff`: instead of what a client sent, what went to the provider."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import msgspec
+
+from hotset.dialects import DIALECTS
+from hotset.errors import BadInput, NotFound
+from hotset.nouns.page import Page
+from hotset.nouns.turn import Session, Turn
+from hotset.nouns.window import Cause, Form
+from hotset.runtime.difference import Change, Difference, Spliced, difference
+from hotset.store.port import Store
+from hotset.surfaces.cli import meant
+from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.surfaces.cli.terminal import count, emit, emit_json, one_line, plain, say, shortened, width
+from hotset.window.ledger import prompt_of
+
+_FIRST_LINES = 3
+_INDENT = 6
+_PAGES_NAMED = 6
+
+_FORMS = {
+    Form.EXCERPT: "an excerpt",
+    Form.ECHO: "a line that says where the same stands",
+    Form.CHANGE: "what changed",
+    Form.STUB: "a reference",
+    Form.GONE: "a reference and a log",
+}
+_CAUSES = {
+    Cause.BIRTH: "when it was first shown",
+    Cause.OVERFLOW: "because the window would have overflowed",
+    Cause.COLD: "because the provider's cache was cold anyway",
+    Cause.REWOUND: "because the client had changed the past anyway",
+    Cause.PAYS: "because reading it on would have cost more",
+    Cause.GROWN: "because too many steps stood in the window",
+}
+
+
+@click.command(epilog=examples("hotset diff last 12", "hotset diff s3f9a 12 --full", "hotset diff last last --json"))
+@click.argument("session")
+@click.argument("turn")
+@of_project
+@click.option("--full", is_flag=True, help="Whole contents instead of first lines.")
+@as_json
+def diff(chosen: Chosen, session: str, turn: str, *, full: bool, as_json: bool) -> None:
+    """What was sent to the provider in one turn, instead of what the client sent.
+
+    SESSION is an id, the beginning of one, or `last`; TURN is its number, or `last`.
+    """
+    config = chosen.config()
+    with meant.reading(config) as store:
+        found = meant.session(store, session)
+        told = difference(store, turn_meant(store, found, turn), DIALECTS, inject=config.inject)
+        if as_json:
+            emit_json(_document(store, told, full))
+            return
+        for line in _lines(store, told, full):
+            emit(line)
+    hint = next((page.id for change in told.changes for page in change.pages), None)
+    if hint is not None:
+        say(f"\nThe exact bytes of a page: {chosen.hint(f'recall {hint}')}", quiet=chosen.quiet)
+
+
+def turn_meant(store: Store, session: Session, typed: str) -> Turn:
+    if typed != "last" and not typed.isdecimal():
+        raise BadInput(f"turn {typed}: say a number, or last")
+    turns = list(store.turns(session.id))
+    found = turns[-1:] if typed == "last" else [turn for turn in turns if turn.number == int(typed)]
+    if not found:
+        raise NotFound(f"{session.id} has no turn {typed}; it has {count(len(turns), 'turn')}")
+    return found[0]
+
+
+def _lines(store: Store, told: Difference, full: bool) -> Iterator[str]:
+    turn = told.turn
+    yield click.style(f"{turn.session}  turn {turn.number}  {plain(turn.model)}", bold=True)
+    if not told.planned:
+        yield "went out as it came, byte for byte"
+        return
+    if not (told.changes or told.spliced or told.tools):
+        yield "planned, and nothing was changed: it went out as it came"
+        return
+    yield _total(told)
+    for change in told.changes:
+        yield ""
+        yield from _change_lines(store, change, full)
+    for spliced in told.spliced:
+        yield ""
+        yield from _spliced_lines(spliced, full)
+    if told.tools:
+        yield ""
+        yield f"beside the client's tools, {len(told.tools)} of ours: {', '.join(told.tools)}"
+    if told.retrievals:
+        yield ""
+        yield f"in this turn the model asked for something back {_times(len(told.retrievals))}; the client saw nothing of it:"
+        for each in told.retrievals:
+            asked = " ".join(str(each.detail.get(name, "")) for name in ("tool", "id")).rstrip()
+            yield f"  {plain(asked)}  {each.detail.get('tokens', 0):,} tokens"
+
+
+def _total(told: Difference) -> str:
+    if told.bill is None:
+        spared = sum(change.whole - change.tokens for change in told.changes)
+        return f"{spared:,} tokens less than everything (our own count; this turn has no bill)"
+    sent, whole = prompt_of(told.bill.sent), prompt_of(told.bill.whole)
+    share = f" ({100 * sent / whole:.0f} %)" if whole else ""
+    calls = f" over {told.bill.calls} calls" if told.bill.calls > 1 else ""
+    return (
+        f"instead of {whole:,} tokens we sent {sent:,}{share}, both estimated; "
+        f"the provider measured {prompt_of(told.bill.usage):,}{calls}"
+    )
+
+
+def _change_lines(store: Store, change: Change, full: bool) -> Iterator[str]:
+    when = "now" if change.fresh and change.cause is not Cause.BIRTH else ""
+    why = " ".join(part for part in (when, _CAUSES[change.cause]) if part)
+    yield click.style(f"{_name(change)}  {change.whole:,} → {change.tokens:,} tokens", fg="yellow", bold=True)
+    yield f"  {_FORMS.get(change.form, change.form)}, {why}"
+    if change.reference is not None:
+        about = f", about {', '.join(change.reference.topics)}" if change.reference.topics else ""
+        yield plain(f"  {change.reference.id} stands for {count(len(change.reference.pages), 'page')}{about}")
+    pages = change.pages if full or len(change.pages) <= _PAGES_NAMED else change.pages[:_PAGES_NAMED]
+    for page in pages:
+        if len(change.pages) > 1:
+            yield f"    {page.id}  turn {page.turn}  {page.kind} {plain(page.tool)}".rstrip()
+        yield from _text_lines(_text(store, page), "-", "red", None if full else _FIRST_LINES if len(change.pages) == 1 else 1)
+    if len(pages) < len(change.pages):
+        yield f"    … and {count(len(change.pages) - len(pages), 'page')} more"
+    yield from _text_lines(change.sent.decode("utf-8", "replace"), "+", "green", None if full else _FIRST_LINES)
+
+
+def _name(change: Change) -> str:
+    if len(change.pages) == 1:
+        page = change.pages[0]
+        return plain(f"{page.id}  turn {page.turn}  {page.kind} {page.tool}").rstrip()
+    turns = sorted({page.turn for page in change.pages})
+    span = f"turns {turns[0]}-{turns[-1]}" if len(turns) > 1 else f"turn {turns[0]}" if turns else "messages"
+    return f"{span}  {count(len(change.pages), 'page')}"
+
+
+def _spliced_lines(spliced: Spliced, full: bool) -> Iterator[str]:
+    hidden = spliced.hidden
+    raws = (*hidden.before, *((hidden.instead,) if hidden.instead else ()), *hidden.after)
+    yield click.style(f"turn {spliced.turn}  {count(len(raws), 'message')} that the client never saw", fg="yellow", bold=True)
+    for raw in raws:
+        yield from _text_lines(raw.decode("utf-8", "replace"), "+", "green", None if full else _FIRST_LINES)
+
+
+def _text_lines(text: str, mark: str, colour: str, most: int | None) -> Iterator[str]:
+    """The first lines of a text, as wide as there is room; or all of it."""
+    lines = plain(text).split("\n")
+    for line in lines[:most]:
+        told = line if most is None else shortened(line, max(20, width() - _INDENT - 2))
+        yield click.style(f"{'':{_INDENT - 2}}{mark} {told}", fg=colour)
+    if most is not None and len(lines) > most:
+        yield f"{'':{_INDENT}}… {count(len(lines) - most, 'line')} more"
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
+
+
+def _text(store: Store, page: Page) -> str:
+    if not page.media.startswith("text/") and page.media != "application/json":
+        return f"[{page.media}, {page.size:,} bytes]"
+    return store.content(page.digest).decode("utf-8", "replace")
+
+
+def _document(store: Store, told: Difference, full: bool) -> dict[str, Any]:
+    bill = told.bill
+
+    def was(page: Page) -> dict[str, Any]:
+        text = _text(store, page)
+        return {**msgspec.to_builtins(page), "content": text if full else one_line(text.encode(), 200)}
+
+    return {
+        "session": told.turn.session,
+        "turn": told.turn.number,
+        "model": told.turn.model,
+        "changed": bool(told.changes or told.spliced or told.tools),
+        "estimated": {"sent": prompt_of(bill.sent), "whole": prompt_of(bill.whole)} if bill else None,
+        "measured": {"sent": prompt_of(bill.usage), "calls": bill.calls} if bill else None,
+        "changes": [
+            {
+                "form": change.form,
+                "cause": change.cause,
+                "fresh": change.fresh,
+                "whole": change.whole,
+                "tokens": change.tokens,
+                "instead_of": [was(page) for page in change.pages],
+                "sent": change.sent.decode("utf-8", "replace"),
+                "reference": msgspec.to_builtins(change.reference),
+            }
+            for change in told.changes
+        ],
+        "spliced": [
+            {
+                "turn": each.turn,
+                "before": [raw.decode("utf-8", "replace") for raw in each.hidden.before],
+                "instead": each.hidden.instead.decode("utf-8", "replace"),
+                "after": [raw.decode("utf-8", "replace") for raw in each.hidden.after],
+            }
+            for each in told.spliced
+        ],
+        "tools": list(told.tools),
+        "retrievals": [each.detail for each in told.retrievals],
+    }

@@ -1,0 +1,170 @@
+"""The machine on an event loop of its own: one thread behind any number of clients and windows, blocking or not."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import logging
+import os
+import threading
+from collections.abc import Callable, Collection, Coroutine
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from hotset.config import Config
+from hotset.errors import MemoryClosed, UpstreamFailed
+from hotset.nouns.call import Call, Response
+from hotset.runtime.machine import Machine
+from hotset.runtime.planning import Planner
+from hotset.store.port import Store
+from hotset.upstream.port import Wire
+
+_log = logging.getLogger("hotset")
+
+_T = TypeVar("_T")
+Work = Coroutine[Any, Any, _T]
+
+_START_SECONDS = 30.0
+_END_SECONDS = 15.0  # longer than the machine's own patience with what is under way
+
+
+class Engine:
+    """Runs work on its loop for callers on any thread and any loop. Safe to use from all of them at once."""
+
+    def __init__(self, config: Config, open_store: Callable[[], Store]) -> None:
+        self.config = config
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="hotset-memory", daemon=True)
+        self._process = os.getpid()
+        self._closing = threading.Lock()
+        self._closed = False
+        self._planners: dict[int, Planner] = {}
+        self._walks: set[asyncio.Task[None]] = set()
+        self._told: set[str] = set()
+        self._thread.start()
+        self.machine = self._submit(_started(config, open_store)).result(_START_SECONDS)
+        atexit.register(self.close)
+
+    def wait(self, work: Work[_T]) -> _T:
+        """Blocks until the work is done. Raises `MemoryClosed`, and what the work raises."""
+        under_way = self._submit(work)
+        try:
+            return under_way.result()
+        except concurrent.futures.CancelledError:
+            raise MemoryClosed("the memory was closed while it worked for this call") from None
+        except BaseException:
+            under_way.cancel()  # the caller was interrupted: nobody waits any more
+            raise
+
+    async def done(self, work: Work[_T]) -> _T:
+        """The same, for a caller on an event loop of its own."""
+        under_way = self._submit(work)
+        try:
+            return await asyncio.wrap_future(under_way)
+        except asyncio.CancelledError:
+            if self._closed and under_way.cancelled():
+                raise MemoryClosed("the memory was closed while it worked for this call") from None
+            raise
+
+    @property
+    def alive(self) -> bool:
+        return not self._closed and os.getpid() == self._process
+
+    def working(self) -> Machine:
+        """The machine, as long as it works. Raises `MemoryClosed`."""
+        if self.alive:
+            return self.machine
+        raise MemoryClosed(
+            "the memory is closed; open it again with hotset.open()"
+            if os.getpid() == self._process
+            else "the memory was opened before this process was forked; open it again with hotset.open()"
+        )
+
+    def walk(self, work: Work[None]) -> asyncio.Task[None]:
+        """Begins a walk, which ends with the engine at the latest. On the loop only."""
+        walking = asyncio.create_task(work)
+        self._walks.add(walking)
+        walking.add_done_callback(self._walks.discard)
+        return walking
+
+    def soon(self, act: Callable[[], object]) -> None:
+        """Does something on the loop that nobody waits for."""
+        if self.alive:
+            self._loop.call_soon_threadsafe(act)
+
+    def planner(self, budget: int) -> Planner:
+        """The planner for windows of so many tokens; 0 is what the configuration says."""
+        if not budget or budget == self.config.budget:
+            return self.machine.planner
+        with self._closing:
+            return self._planners.setdefault(
+                budget, Planner(replace(self.config, budget=budget), summaries=self.machine.summariser.told)
+            )
+
+    def tell_once(self, trouble: str) -> None:
+        """A trouble of ours that a caller's request did not suffer from."""
+        if trouble not in self._told:
+            self._told.add(trouble)
+            _log.warning("%s; requests go through untouched", trouble)
+
+    def close(self) -> None:
+        """Keeps what is under way, and ends. Said again, it does nothing."""
+        with self._closing:
+            if not self.alive:
+                return
+            ending = asyncio.run_coroutine_threadsafe(self._end(), self._loop)
+            self._closed = True
+        atexit.unregister(self.close)
+        try:
+            ending.result(_END_SECONDS)
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(_END_SECONDS)
+
+    def _submit(self, work: Work[_T]) -> concurrent.futures.Future[_T]:
+        if not self.alive:
+            work.close()
+            self.working()
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
+
+    async def _end(self) -> None:
+        await _cancelled(self._walks)  # first: what they leave behind is kept while the machine closes
+        await self.machine.close()
+        await _cancelled(asyncio.all_tasks() - {asyncio.current_task()})
+
+
+async def _cancelled(tasks: Collection[asyncio.Task[Any] | None]) -> None:
+    left = [task for task in tasks if task is not None]
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+
+
+async def _started(config: Config, open_store: Callable[[], Store]) -> Machine:
+    return Machine.start(config, open_store, _own_wire(config))
+
+
+def _own_wire(config: Config) -> Wire:
+    """Calls bring their own way out (see `errand`); only what hotset itself asks of a model needs another."""
+    if not config.summary.model:
+        return _NoWire()
+    from hotset.upstream.http import HttpWire  # noqa: PLC0415 - it takes longer to import than all the rest
+
+    return HttpWire(config.upstreams)
+
+
+class _NoWire:
+    def send(self, call: Call) -> AbstractAsyncContextManager[Response]:
+        raise UpstreamFailed(f"{call.upstream} has no way out of its own")
+
+    async def close(self) -> None: ...

@@ -1,0 +1,207 @@
+"""A project's memory, opened by a program: what is kept in it is what the proxy and the command line see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Any, Generic, Self, TypeVar
+
+from hotset.config import Config, load
+from hotset.errors import StoreFailed
+from hotset.nouns.call import Headers
+from hotset.nouns.page import Kind, SessionId
+from hotset.nouns.retrieval import MAX_TOKENS, Place, Retrieved, Search
+from hotset.runtime import ledger, retrieval
+from hotset.runtime.record import KEEPING
+from hotset.store.port import Store
+from hotset.store.sqlite import SqliteStore
+from hotset.surfaces.cli import meant
+from hotset.surfaces.library.engine import Engine
+from hotset.surfaces.library.messages import dialect_named
+from hotset.surfaces.library.window import AsyncWindow, Conversation, Setting, Window
+from hotset.surfaces.library.wrapping import wrapped
+
+_SETTLE_SECONDS = 5.0
+"""How long a look into the store waits for what was handed to it just before."""
+
+_Client = TypeVar("_Client")
+_Window = TypeVar("_Window", bound=Conversation)
+
+
+def open(
+    project: str | Path | None = None,
+    *,
+    data: str | Path | None = None,
+    off: bool | None = None,
+    inject: bool | None = None,
+    budget: int | None = None,
+    profile: str | None = None,
+    open_store: Callable[[], Store] | None = None,
+) -> Memory:
+    """The memory of the project that a folder belongs to: the working directory's, where none is named.
+
+    The other settings are those of `hotset up`, and win over the environment and the user's file. A store that cannot be
+    opened is told about and tried again later; until then requests go through untouched. Raises `BadConfig`.
+    """
+    config = load(
+        project=None if project is None else str(project),
+        data=None if data is None else str(data),
+        off=off,
+        inject=inject,
+        budget=budget,
+        profile=profile,
+    )
+    return Memory(config, open_store or partial(SqliteStore.open, config.folder))
+
+
+def wrap(
+    client: _Client, memory: Memory | AsyncMemory | None = None, *, agent: str = "", session: str = "", budget: int = 0
+) -> _Client:
+    """A copy of an openai or anthropic client, blocking or not, whose conversations have a memory.
+
+    Everything else about it stays: key, URL, headers, timeouts, retries, connections. Models of pydantic-ai, openai-agents and
+    LangChain are wrapped in the same way. Without a memory it is the working directory's, open until the program ends.
+    """
+    return (memory or _of_this_project()).wrap(client, agent=agent, session=session, budget=budget)
+
+
+_shared: dict[Path, Memory] = {}
+_sharing = Lock()
+
+
+def _of_this_project() -> Memory:
+    config = load()
+    with _sharing:
+        memory = _shared.get(config.folder)
+        if memory is None or memory.closed:
+            memory = _shared[config.folder] = Memory(config, partial(SqliteStore.open, config.folder))
+        return memory
+
+
+class _Opened(Generic[_Window]):
+    """What a blocking and an awaiting memory share."""
+
+    def __init__(self, engine: Engine, window: Callable[[Engine, Setting], _Window]) -> None:
+        self._engine = engine
+        self._window = window
+
+    @property
+    def closed(self) -> bool:
+        return not self._engine.alive
+
+    def window(
+        self,
+        model: str,
+        *,
+        agent: str = "",
+        session: str = "",
+        budget: int = 0,
+        system: Any = None,
+        dialect: str = "",
+        **params: Any,
+    ) -> _Window:
+        """A conversation in a bounded window.
+
+        `agent` says who asks: kinds of agents have profiles of their own. `session` names the conversation, which is otherwise
+        known by what is said in it. `budget` is what a prompt may have in tokens, where that is less than the model's window.
+        `params` go into every request. Raises `BadInput`, and `MemoryClosed`.
+        """
+        self._engine.working()
+        spoken = dialect_named(dialect) if dialect else None
+        headers = (*_named(agent, session), (b"user-agent", b"hotset-window"))
+        return self._window(self._engine, Setting(model, system, spoken, headers, budget, params))
+
+    def wrap(self, client: _Client, *, agent: str = "", session: str = "", budget: int = 0) -> _Client:
+        """See `hotset.wrap`."""
+        self._engine.working()
+        return wrapped(client, self._engine, budget=budget, named=_named(agent, session))
+
+    def _search(self, query: str, kind: str, session: str, max_tokens: int) -> Retrieved:
+        wanted = Search(query, Kind(kind) if kind else None, session, max_tokens)
+        return retrieval.answer(wanted, self._store, Place(None))
+
+    def _recall(self, id: str) -> bytes:
+        store = self._store
+        return store.content(meant.content(store, id)[1])
+
+    def _savings(self, session: str, since: float | None) -> ledger.Savings:
+        return ledger.savings(self._store, self._engine.config, SessionId(session) if session else None, since)
+
+    @property
+    def _store(self) -> Store:
+        """As it stands when what went through so far is kept. Raises `StoreFailed` while there is none, and `MemoryClosed`."""
+        machine = self._engine.working()
+        self._engine.wait(machine.background.settled(KEEPING, _SETTLE_SECONDS))
+        keeper = machine.keeper
+        if keeper.store is None:
+            raise StoreFailed(keeper.trouble or "the store is not open")
+        return keeper.store
+
+
+class Memory(_Opened[Window]):
+    """Use it as a context manager: `with hotset.open() as memory`; `async with` gives an `AsyncMemory`."""
+
+    def __init__(self, config: Config, open_store: Callable[[], Store]) -> None:
+        super().__init__(Engine(config, open_store), Window)
+
+    def search(self, query: str, *, kind: str = "", session: str = "all", max_tokens: int = MAX_TOKENS) -> Retrieved:
+        """What speaks most of it, in all sessions of the project or in one: excerpts and ids."""
+        return self._search(query, kind, session, max_tokens)
+
+    def recall(self, id: str) -> bytes:
+        """The exact bytes of a page, by its id or the beginning of it, by a tool call's id, or by the content's SHA-256.
+
+        Raises `NotFound`.
+        """
+        return self._recall(id)
+
+    def savings(self, session: str = "", since: float | None = None) -> ledger.Savings:
+        """What was spent, and what sending everything would have come to: of all sessions, or of one."""
+        return self._savings(session, since)
+
+    def close(self) -> None:
+        """Keeps what is under way, and ends. Clients that were wrapped go on without a memory."""
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> AsyncMemory:
+        return AsyncMemory(self._engine)
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)
+
+
+class AsyncMemory(_Opened[AsyncWindow]):
+    """The same for a loop: what takes time is awaited."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine, AsyncWindow)
+
+    async def search(self, query: str, *, kind: str = "", session: str = "all", max_tokens: int = MAX_TOKENS) -> Retrieved:
+        """See `Memory.search`."""
+        return await asyncio.to_thread(self._search, query, kind, session, max_tokens)
+
+    async def recall(self, id: str) -> bytes:
+        """See `Memory.recall`."""
+        return await asyncio.to_thread(self._recall, id)
+
+    async def savings(self, session: str = "", since: float | None = None) -> ledger.Savings:
+        """See `Memory.savings`."""
+        return await asyncio.to_thread(self._savings, session, since)
+
+    async def close(self) -> None:
+        """See `Memory.close`."""
+        await asyncio.to_thread(self._engine.close)
+
+
+def _named(agent: str, session: str) -> Headers:
+    given = ((b"x-hotset-agent", agent), (b"x-hotset-session", session))
+    return tuple((name, value.encode("latin-1", "replace")) for name, value in given if value)

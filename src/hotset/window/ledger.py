@@ -1,0 +1,315 @@
+"""What turns came to: as the provider counted it, beside what sending everything would have come to. Pure.
+
+The provider's count is measured. What sending everything would have come to was never sent, so it is an estimate: our own
+count under the same cache rules, set right by how far that count was off for what we did send (`reconciled`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+
+from hotset.nouns.alert import Alert, Threshold
+from hotset.nouns.bill import Bill
+from hotset.nouns.message import Usage
+from hotset.nouns.page import SessionId
+from hotset.nouns.price import Price
+from hotset.window.price import dollars
+
+PriceOf = Callable[[str, str], Price]
+"""From a model and its upstream to what it costs."""
+
+_MOST_TIMES = 10_000
+"""Turns whose overhead is remembered, the latest: a proxy runs for weeks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """As the provider counted it, at list prices."""
+
+    prompt: int
+    """Tokens of all prompts, hidden calls included: the next three together."""
+    input: int
+    cache_read: int
+    cache_write: int
+    output: int
+    dollars: float
+    cache_read_pct: float
+    """Of the prompts' tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimated:
+    """What sending everything would have come to under the same cache rules."""
+
+    prompt: int
+    dollars: float
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The estimate less what was measured; less than nothing where we made it dearer."""
+
+    tokens: int
+    tokens_pct: float
+    dollars: float
+    dollars_pct: float
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What some turns came to."""
+
+    turns: int
+    calls: int
+    """Calls to the provider."""
+    hidden_calls: int
+    """Of these, the ones that the client does not know of: the model got something back."""
+    measured: Measured
+    estimated: Estimated
+    saved: Saved
+    breaks: Mapping[str, int]
+    """How often the prefix was not an extension of the latest one, by cause."""
+    prefix_kept_pct: float
+    """Of the turns."""
+    faults: int
+    refaults: int
+    faults_per_100: float
+    refaults_per_100: float
+    retrieval_pct: float
+    """Turns in which the model asked for something back."""
+    overhead_ms_p50: float
+    overhead_ms_p95: float
+    models: tuple[str, ...]
+    unlisted: tuple[str, ...]
+    """Models that have no list price: their dollars rest on a guess."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What can be counted of turns without knowing a price."""
+
+    turns: int = 0
+    calls: int = 0
+    faults: int = 0
+    refaults: int = 0
+    retrieving: int = 0
+    """Turns with a fault."""
+    breaks: Counter[str] = field(default_factory=Counter)
+    times: deque[float] = field(default_factory=lambda: deque(maxlen=_MOST_TIMES))
+
+    def add(self, bill: Bill) -> None:
+        self.turns += 1
+        self.calls += bill.calls
+        self.faults += bill.faults
+        self.refaults += bill.refaults
+        self.retrieving += bill.faults > 0
+        if bill.broke:
+            self.breaks[bill.broke] += 1
+        self.times.append(bill.overhead_ms)
+
+    @property
+    def retrieval_pct(self) -> float:
+        return _pct(self.retrieving, self.turns)
+
+    @property
+    def prefix_kept_pct(self) -> float:
+        return _pct(self.turns - self.breaks.total(), self.turns) if self.turns else 100.0
+
+    @property
+    def overhead_ms_p95(self) -> float:
+        return percentile(self.times, 0.95)
+
+
+class Ledger:
+    """Takes in bills, one after the other, and says at any time what they come to: by session, and together."""
+
+    def __init__(self, price_of: PriceOf) -> None:
+        self._price_of = price_of
+        self._books: dict[SessionId | None, _Book] = {}
+
+    def add(self, bill: Bill) -> None:
+        """A bill without a report of the provider's says nothing that could be set against an estimate: it does not count."""
+        if not prompt_of(bill.usage):
+            return
+        book = self._books.get(bill.session)
+        if book is None:
+            book = self._books[bill.session] = _Book(self._price_of)
+        book.add(bill)
+
+    @property
+    def sessions(self) -> tuple[SessionId | None, ...]:
+        """In the order of their first bill; None where bills did not say."""
+        return tuple(self._books)
+
+    def of(self, session: SessionId | None) -> Account:
+        return _account([self._books[session]])
+
+    def total(self) -> Account:
+        """The sum of all sessions: each is reconciled by itself."""
+        return _account(list(self._books.values()))
+
+
+def reconciled(whole: Usage, measured: Usage, estimated: Usage) -> Usage:
+    """The estimate of what was never sent, set right by what was: `measured` and `estimated` are of the same prompts.
+
+    Tokens are scaled by how many the provider counts for one of ours; what is read from the cache by how much of what should
+    have been there was; what is left is divided into written and uncached as the provider divided it.
+    """
+    counted, ours = prompt_of(measured), prompt_of(estimated)
+    if not counted or not ours:
+        return whole
+    total = prompt_of(whole) * counted / ours
+    if estimated.cache_read:
+        read = min(total, whole.cache_read * measured.cache_read / estimated.cache_read)
+    else:
+        read = total * measured.cache_read / counted
+    # Where nothing came uncached there is nothing to learn the division from.
+    like = measured if measured.input or measured.cache_write else estimated
+    uncached = like.input + like.cache_write
+    written = (total - read) * like.cache_write / uncached if uncached else 0.0
+    return Usage(round(total - read - written), round(read), round(written), whole.output)
+
+
+def prompt_of(usage: Usage) -> int:
+    return usage.input + usage.cache_read + usage.cache_write
+
+
+def percentile(values: Iterable[float], share: float) -> float:
+    """The smallest value that is not exceeded by this share of them; 0 of none."""
+    ranked = sorted(values)
+    return ranked[max(0, ceil(share * len(ranked)) - 1)] if ranked else 0.0
+
+
+def alerts(readings: Mapping[str, float], thresholds: Mapping[str, Threshold]) -> tuple[Alert, ...]:
+    """The values that are beyond their thresholds."""
+    return tuple(
+        Alert(name, readings[name], each.limit, each.side, each.means)
+        for name, each in thresholds.items()
+        if name in readings and each.is_beyond(readings[name])
+    )
+
+
+@dataclass(slots=True)
+class _Sum:
+    """Turns of one model whose prompts are priced alike."""
+
+    usage: Usage = field(default_factory=Usage)
+    calls: int = 0
+
+    def add(self, usage: Usage, calls: int) -> None:
+        self.usage = _plus(self.usage, usage)
+        self.calls += calls
+
+
+_Sums = dict[tuple[str, str, bool], _Sum]
+"""By model, upstream, and whether the prompts are long ones, which cost more: a sum must not mix the two."""
+
+
+class _Book:
+    """One session's turns."""
+
+    def __init__(self, price_of: PriceOf) -> None:
+        self.counts = Counts()
+        self.measured: _Sums = {}
+        self.whole: _Sums = {}
+        self.prices: dict[tuple[str, str], Price] = {}
+        self._price_of = price_of
+        self._compared: dict[tuple[str, str], tuple[_Sum, _Sum]] = {}
+        """What was measured and what was estimated of the same prompts."""
+
+    def add(self, bill: Bill) -> None:
+        self.counts.add(bill)
+        model = (bill.model, bill.upstream)
+        price = self.prices.get(model)
+        if price is None:
+            price = self.prices[model] = self._price_of(*model)
+        _add(self.measured, model, price, bill.usage, bill.calls)
+        _add(self.whole, model, price, bill.whole, 1)
+        # The report of a turn with hidden calls is a sum over all of them, the estimate is of the first: they cannot be compared.
+        if bill.calls == 1:
+            measured, estimated = self._compared.setdefault(model, (_Sum(), _Sum()))
+            measured.add(bill.usage, 1)
+            estimated.add(bill.sent, 1)
+
+    def spent(self) -> float:
+        return sum(dollars(self.prices[key[:2]], each.usage, each.calls) for key, each in self.measured.items())
+
+    def everything(self) -> tuple[int, float]:
+        """Tokens and dollars of sending everything."""
+        tokens, cost = 0, 0.0
+        for (model, upstream, _), each in self.whole.items():
+            measured, estimated = self._compared.get((model, upstream), (_Sum(), _Sum()))
+            usage = reconciled(each.usage, measured.usage, estimated.usage)
+            tokens += prompt_of(usage)
+            cost += dollars(self.prices[model, upstream], usage, each.calls)
+        return tokens, cost
+
+
+def _add(sums: _Sums, model: tuple[str, str], price: Price, usage: Usage, calls: int) -> None:
+    is_long = bool(price.long_prompt) and prompt_of(usage) > price.long_prompt * max(1, calls)
+    key = (*model, is_long)
+    if key not in sums:
+        sums[key] = _Sum()
+    sums[key].add(usage, calls)
+
+
+def _account(books: Sequence[_Book]) -> Account:
+    counts = _together([book.counts for book in books])
+    usage = Usage()
+    for book in books:
+        for each in book.measured.values():
+            usage = _plus(usage, each.usage)
+    prompt, spent = prompt_of(usage), sum(book.spent() for book in books)
+    whole = [book.everything() for book in books]
+    tokens, cost = sum(each[0] for each in whole), sum(each[1] for each in whole)
+    prices = {model: price for book in books for (model, _), price in book.prices.items()}
+    return Account(
+        turns=counts.turns,
+        calls=counts.calls,
+        hidden_calls=counts.calls - counts.turns,
+        measured=Measured(
+            prompt, usage.input, usage.cache_read, usage.cache_write, usage.output, spent, _pct(usage.cache_read, prompt)
+        ),
+        estimated=Estimated(tokens, cost),
+        saved=Saved(tokens - prompt, _pct(tokens - prompt, tokens), cost - spent, _pct(cost - spent, cost)),
+        breaks=dict(counts.breaks.most_common()),
+        prefix_kept_pct=counts.prefix_kept_pct,
+        faults=counts.faults,
+        refaults=counts.refaults,
+        faults_per_100=_pct(counts.faults, counts.turns),
+        refaults_per_100=_pct(counts.refaults, counts.turns),
+        retrieval_pct=counts.retrieval_pct,
+        overhead_ms_p50=percentile(counts.times, 0.5),
+        overhead_ms_p95=counts.overhead_ms_p95,
+        models=tuple(sorted(prices)),
+        unlisted=tuple(sorted(model for model, price in prices.items() if not price.listed)),
+    )
+
+
+def _together(several: Sequence[Counts]) -> Counts:
+    total = Counts(times=deque())
+    for each in several:
+        total.turns += each.turns
+        total.calls += each.calls
+        total.faults += each.faults
+        total.refaults += each.refaults
+        total.retrieving += each.retrieving
+        total.breaks += each.breaks
+        total.times += each.times
+    return total
+
+
+def _plus(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        one.input + other.input,
+        one.cache_read + other.cache_read,
+        one.cache_write + other.cache_write,
+        one.output + other.output,
+    )
+
+
+def _pct(part: float, whole: float) -> float:
+    return 100 * part / whole if whole else 0.0

@@ -1,0 +1,154 @@
+"""`hotset savings` and the figures of `hotset status`: what was measured and what is estimated, told apart."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from hotset.nouns.bill import Bill
+from hotset.nouns.deposit import Billed
+from hotset.nouns.message import Usage
+from hotset.nouns.turn import Event
+from hotset.store.sqlite import SqliteStore
+from hotset.testing.store_talk import Talk, id_of, kept
+from tests.cli.conftest import NOW, Desk
+
+SONNET = Bill(
+    "claude-sonnet-4-5",
+    "anthropic",
+    sent=Usage(cache_read=8_000, cache_write=2_000, output=500),
+    whole=Usage(cache_read=36_000, cache_write=4_000, output=500),
+    usage=Usage(cache_read=8_000, cache_write=2_000, output=500),
+    overhead_ms=4.0,
+)
+"""$3 and $15 for a million tokens: measured 0.0174 dollars, everything 0.0333."""
+
+
+def bill(desk: Desk, key: str, *bills: Bill, when: float = NOW) -> str:
+    with closing(SqliteStore.open(desk.data)) as store:
+        talk = Talk(store, key=key, time=when)
+        for number, each in enumerate(bills):
+            turn = talk.turn(f"{key} {number}", "done")
+            kept(store, Billed(id_of(store, turn), each))
+    return turn.session
+
+
+@pytest.fixture
+def paid(desk: Desk) -> Desk:
+    bill(desk, "old", replace(SONNET, broke="pays"), replace(SONNET, faults=1, refaults=1, calls=2), when=NOW - 20 * 86400)
+    bill(desk, "new", SONNET)
+    return desk
+
+
+def test_savings_tell_measured_and_estimated_apart_and_add_up(paid: Desk):
+    told = paid.run("savings", "--json").json()
+
+    total = told["total"]
+    assert (total["turns"], total["calls"], total["hidden_calls"]) == (3, 4, 1)
+    assert total["measured"]["dollars"] == pytest.approx(3 * 0.0174)
+    assert total["estimated"]["dollars"] == pytest.approx(3 * 0.0333)
+    assert total["saved"]["dollars"] == pytest.approx(3 * 0.0159)
+    assert (total["measured"]["prompt"], total["estimated"]["prompt"], total["saved"]["tokens_pct"]) == (30_000, 120_000, 75.0)
+    assert (total["breaks"], total["measured"]["cache_read_pct"]) == ({"pays": 1}, 80.0)
+    assert [each["session"]["key"] for each in told["sessions"]] == ["new", "old"]
+    for part in ("measured", "estimated", "saved"):
+        each = [session["account"][part]["dollars"] for session in told["sessions"]]
+        assert sum(each) == pytest.approx(total[part]["dollars"])
+
+
+def test_savings_are_data_that_a_person_can_read(paid: Desk):
+    ran = paid.run("savings")
+
+    told = {line.split("  ")[0]: line for line in ran.out.splitlines()}
+    assert ran.code == 0
+    assert "$0.0522" in told["cost"]
+    assert "measured" in told["cost"]
+    assert "$0.0477" in told["saved"]
+    assert "estimated, 47.7 %" in told["saved"]
+    assert "1 pays" in told["prefix"]
+    assert "33.3 per 100 turns" in told["faults"]
+    assert "together" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 120
+
+
+def test_savings_can_be_narrowed_down_to_a_session_or_a_time(paid: Desk):
+    of_one = paid.run("savings", "--session", "old", "--json").json()
+    lately = paid.run("savings", "--since", f"{10**5}d", "--json").json()
+    later = paid.run("savings", "--since", "2090-01-01")
+
+    assert (len(of_one["sessions"]), of_one["total"]["turns"]) == (1, 2)
+    assert lately["total"]["turns"] == 3
+    assert (later.code, later.out) == (0, "")
+    assert "no turn was paid for since then" in later.err
+    assert paid.run("savings", "--session", "nope").code == 1
+    assert paid.run("savings", "--since", "soon").code == 2
+
+
+def test_a_project_in_which_nothing_was_paid_for_yet_is_no_failure(filled: Desk):
+    ran = filled.run("savings")
+
+    assert (ran.code, ran.out) == (0, "")
+    assert "no turn was paid for yet" in ran.err
+    assert "4 turns more have no bill" in ran.err
+    assert filled.run("savings", "--json").json()["uncounted"] == 4
+
+
+def test_before_anything_is_kept_there_is_nothing_saved_and_no_store_is_made(desk: Desk):
+    ran = desk.run("savings")
+
+    assert (ran.code, ran.out) == (0, "")
+    assert "no turn was paid for yet" in ran.err
+    assert desk.run("savings", "--json").json()["total"]["turns"] == 0
+    assert not desk.data.exists()
+
+
+def test_a_model_without_a_list_price_is_marked(desk: Desk):
+    bill(desk, "own", replace(SONNET, model="home-grown-7b"))
+
+    ran = desk.run("savings")
+
+    assert "*" in next(line for line in ran.out.splitlines() if line.startswith("cost"))
+    assert "no list price is known for home-grown-7b" in ran.err
+
+
+def test_a_price_of_one_s_own_counts(desk: Desk):
+    bill(desk, "own", replace(SONNET, model="home-grown-7b"))
+    (desk.home / "config.toml").write_text('[prices."home-grown-*"]\ninput = 3\noutput = 15\nread = 0.1\nwrite = 1.25\n')
+
+    total = desk.run("savings", "--json").json()["total"]
+
+    assert total["measured"]["dollars"] == pytest.approx(0.0174)
+    assert total["unlisted"] == []
+
+
+@pytest.mark.row("C8")
+def test_status_tells_how_the_window_does_and_what_gave_cause_for_an_alert(paid: Desk):
+    import time  # noqa: PLC0415
+
+    with closing(SqliteStore.open(paid.data)) as store:
+        kept(store, Event("Alert", time.time() - 60, detail={"name": "overhead_ms_p95", "value": 12.5, "threshold": 10.0}))
+        kept(store, Event("Alert", NOW - 1e7, detail={"name": "retrieval_pct", "value": 9.0, "threshold": 5.0}))
+
+    told, shown = paid.run("status", "--json").json(), paid.run("status").out
+
+    assert told["metrics"]["turns"] == 3
+    assert (told["metrics"]["prompt_per_turn"], told["metrics"]["whole_per_turn"]) == (10_000, 40_000)
+    assert told["metrics"]["saved_dollars"] == pytest.approx(3 * 0.0159)
+    assert [alert["name"] for alert in told["alerts"]] == ["overhead_ms_p95"]
+    assert "saved, estimated" in shown
+    assert "overhead_ms_p95 was 12.5 (threshold 10): planning holds requests up" in shown
+    assert "retrieval_pct was" not in shown
+
+
+def test_status_tells_which_profile_holds_and_whether_it_is_off(desk: Desk):
+    assert "window   on, each agent by its own kind" in desk.run("status").out
+    assert "window   on, profile lean" in desk.run("status", env={"HOTSET_PROFILE": "lean"}).out
+    assert "window   off: requests go out as they come" in desk.run("status", env={"HOTSET_OFF": "1"}).out
+    assert desk.run("status", "--json", env={"HOTSET_BUDGET": "9000"}).json()["window"] == {
+        "off": False,
+        "inject": True,
+        "budget": 9000,
+        "profile": "",
+    }
