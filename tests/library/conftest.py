@@ -20,7 +20,8 @@ _MOMENT = re.compile(rb"(20\d\d-\d\d-\d\d |@ )\d\d:\d\d")
 
 @pytest.fixture(autouse=True)
 def _no_settings(monkeypatch, tmp_path):
-    """Nothing of the machine's own settings."""
+    """Nothing of the machine's own settings, and no summaries: they are made in the background, sooner or later."""
+    monkeypatch.setenv("HOTSET_SUMMARY_EVERY", "0")
     monkeypatch.setenv("HOTSET_CONFIG", str(tmp_path / "none.toml"))
     monkeypatch.setenv("HOTSET_HOME", str(tmp_path / "home"))
 

@@ -131,9 +131,10 @@ def asked(request: Received) -> Request:
 
 
 def assert_each_extends_the_one_before(requests: Sequence[Received]) -> None:
-    """The property that prompt caches live on: nothing that was sent once is sent otherwise."""
+    """The property that prompt caches live on: nothing that was sent once is sent otherwise. How its JSON is spelled is the
+    client's choice, and no provider's cache sees it."""
     for before, after in zip(map(asked, requests), map(asked, requests[1:]), strict=False):
-        said, then = [message.raw for message in before.messages], [message.raw for message in after.messages]
+        said, then = ([json.loads(message.raw) for message in request.messages] for request in (before, after))
         assert then[: len(said)] == said
         assert after.tools == before.tools
         assert after.system == before.system

@@ -20,7 +20,7 @@ from tests.proxy.talking import OURS, Talk, asked, assert_each_extends_the_one_b
 from tests.proxy.test_leaving import _send, wait_until
 from tests.proxy.wire import DIALECTS
 
-SECRET = "def f_222(left, right):\n    return left + right + 1758018"
+SECRET = "return left + right + 1758018"
 """Stands in the middle of the file that was read, where no excerpt shows it."""
 
 
@@ -39,7 +39,7 @@ def talk(pair, dialect, stream):
     """A conversation over these replies, in which a file was read that is too long to be shown whole."""
 
     def begin(*says: Say, **extra: object) -> tuple[Talk, Pair]:
-        first = Say("Let me look.", calls=(read("a.py", id="one"),))
+        first = Say("Let me look.", calls=(read("a.py", id="one"),), thinking="A file.")
         world = pair([first, *says], strict=True)
         talk = Talk(world.address, dialect, stream, dict(extra))
         talk.say("Read it.")
@@ -161,7 +161,7 @@ def test_what_the_model_thought_stays_with_its_proof(talk, dialect):
         assert "I do not see it." in later
         assert "Now I see it." in later
         sealed = re.findall(r"c2lnbmF0dXJl\w{24}|Z0FBQUFB\w{24}", later)
-        assert len(sealed) == len(set(sealed)) == 2
+        assert len(sealed) == len(set(sealed)) == 3
     _assert_nothing_was_seen(conversation, world)
 
 
@@ -289,9 +289,10 @@ def test_a_later_round_that_breaks_off_breaks_off_for_the_client(talk, dialect, 
         Say("Bye."),
     )
 
+    conversation.history += _result_of(conversation, code())
     conversation.reply = Reply()
     with contextlib.suppress(OSError, http.client.HTTPException):
-        conversation.results(code())
+        conversation.send()
 
     assert not conversation.reply.complete
     wait_until(lambda: world.turns()[-1].outcome is not None)

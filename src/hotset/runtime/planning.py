@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -268,7 +268,11 @@ def _hold_to_the_rules(
     ours = tuple(Tool(spec.name, b"{}") for spec in SPECS)
     broken = dialect.check(replace(outgoing, tools=(*outgoing.tools, *ours)), replace(original, tools=(*original.tools, *ours)))
     if broken:
-        raise Forbidden(f"rule {broken[0].invariant} at {broken[0].where}")
+        # A rule that the client's own request breaks as well is between it and the provider.
+        theirs = Counter(each.invariant for each in dialect.check(original))
+        ours_alone = Counter(each.invariant for each in broken) - theirs
+        if (first := next((each for each in broken if each.invariant in ours_alone), None)) is not None:
+            raise Forbidden(f"rule {first.invariant} at {first.where}")
 
 
 @dataclass(frozen=True, slots=True)

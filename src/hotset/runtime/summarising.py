@@ -33,7 +33,7 @@ RULES = "rules"
 
 _MOST_WAITING = 16
 _MOST_BYTES = 32 << 20
-"""What waits may hold on to so much. A stretch that finds no room is due again, longer, when the next turn ends."""
+"""How many stretches wait, and how much content they hold on to. One that finds no room is due again when the next turn ends."""
 
 _MOST_TEXTS = 4096  # some 5 MB; a session of a thousand steps has a hundred
 _MOST_LOOKED_AT = 1024
