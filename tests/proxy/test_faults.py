@@ -316,9 +316,7 @@ def test_a_reply_that_is_cut_short_is_the_clients_to_go_on_with(talk, dialect):
 
 
 def test_a_client_that_leaves_in_the_middle_of_a_hidden_round_cancels_the_upstream(talk, dialect, stream, monotonic_gap):
-    conversation, world = talk(
-        Say("More.", calls=(retrieve(dialect, "one", symbol="f_222"),)), Say("Never.", fault=Hold(Gate()))
-    )
+    conversation, world = talk(Say("More.", calls=(retrieve(dialect, "one", symbol="f_222"),)), Say("Never.", fault=Hold(Gate())))
     conversation.history += _result_of(conversation, code())
     connection = _send(world, dialect, conversation.body)
     world.upstream.wait_for_requests(3)

@@ -15,6 +15,8 @@ _SMALL, _LARGE = 4, 16  # lines of a block: a paragraph, a few log lines, a piec
 _WORTH = 0.35  # of the best block's score; what has less is not about the question
 _WHOLE_FUNCTION = 80  # lines: a function of so many comes whole, because an edit needs all of it
 _MOST_BLOCKS = 40  # more would not fit into the largest answer that is still read
+_AROUND = 8  # lines before and behind a block, where there is room: an answer often stands beside the words of its question
+_SECTIONS = ("diff --git ", "# ", "## ", "### ")  # where something else begins, however short what came before
 _LONG_LINE = 2000
 _CHUNK = 500  # characters, where lines are too long to be blocks
 
@@ -39,6 +41,9 @@ def by_question(text: str, words: str, room: int, count: Count) -> Cut:
 def _blocks(lines: Sequence[str]) -> Iterator[Span]:
     first = 1
     for at, line in enumerate(lines, 1):
+        if at > first and line.startswith(_SECTIONS):
+            yield first, at - 1
+            first = at
         size = at - first + 1
         if size >= _LARGE or (size >= _SMALL and (not line or line.isspace())):
             yield first, at
@@ -67,10 +72,11 @@ def _chosen(text: Text, blocks: Sequence[Span], room: int, count: Count) -> tupl
 
 
 def _grown(text: Text, block: Span) -> Iterator[Span]:
-    """The whole function around a block, and the block alone."""
+    """The whole function around a block, the block with what stands around it, and the block alone."""
     function = around(text.bare, (block[0] + block[1]) // 2)
     if function is not None and function[1] - function[0] < _WHOLE_FUNCTION:
         yield min(function[0], block[0]), max(function[1], block[1])
+    yield max(1, block[0] - _AROUND), min(len(text.lines), block[1] + _AROUND)
     yield block
 
 

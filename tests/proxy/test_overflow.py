@@ -1,0 +1,113 @@
+"""A session far longer than its window: it never outgrows it, the provider never refuses it, and what left comes back whole."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from hotset import tokens
+from hotset.nouns.page import Kind
+from hotset.nouns.retrieval import Place, Range, Retrieve
+from hotset.runtime import retrieval
+from hotset.store.port import Where
+from hotset.testing import Call, Say
+from hotset.testing.upstream.received import Received
+from tests.proxy.conftest import Pair
+from tests.proxy.talking import Talk, asked, read
+from tests.proxy.wire import DIALECTS
+
+_CALLS = 200
+_BUDGET = 14_000
+_WORDS = "the window shows what is needed and the store holds what was said so that nothing is ever lost to anybody".split()
+
+
+def _output(number: int) -> str:
+    """A result of some 250 tokens, unlike any other."""
+    chance = random.Random(number)
+    return "\n".join(f"{number}.{line}: {' '.join(chance.choices(_WORDS, k=10))}" for line in range(20))
+
+
+def _work(world: Pair, dialect: str, *, stream: bool) -> Talk:
+    talk = Talk(world.address, dialect, stream)
+    talk.say("Read two hundred files, one after the other.")
+    for number in range(_CALLS):
+        assert talk.answer.status == 200, talk.answer.body
+        talk.results(_output(number))
+    return talk
+
+
+def _reading(request: Received) -> Say:
+    done = sum(part.kind.family is Kind.TOOL_CALL for message in asked(request).messages for part in message.parts)
+    return Say(f"Now the next one ({request.index}).", calls=(read(f"src/part_{request.index}.py"),) if done >= 0 else ())
+
+
+def _prompt(request: Received) -> int:
+    """Tokens of a prompt: of what it says, and of its tools."""
+    said = asked(request)
+    parts = [part.content for message in said.messages for part in message.parts]
+    return sum(map(tokens.count, [*parts, *(tool.raw for tool in said.tools), *(part.content for part in said.system)]))
+
+
+@pytest.mark.row("V4")
+@pytest.mark.row("C5")
+@pytest.mark.parametrize("stream", [False, True], ids=["document", "stream"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_session_of_two_hundred_calls_stays_in_its_window_and_everything_comes_back(pair, dialect, stream):
+    world = pair(_reading, strict=True, budget=_BUDGET)
+
+    talk = _work(world, dialect, stream=stream)
+
+    requests = world.upstream.requests
+    assert len(requests) == _CALLS + 1
+    assert max(map(_prompt, requests)) <= _BUDGET
+    assert len(talk.sent[-1]) > 10 * len(requests[-1].body)
+    assert "[CTX-REF:" in requests[-1].body.decode()
+    with world.store() as store:
+        [session] = store.sessions()
+        breaks = _breaks(requests)
+        assert 0 < breaks <= len([event for event in store.events() if event.name == "Evicted"])
+        assert not [event for event in store.events() if event.name == "Bypassed"]
+        left = {page for reference in store.references(session.id) for page in reference.pages}
+        outputs = [page for page in store.pages(Where(session=session.id)) if page.kind.family is Kind.TOOL_RESULT]
+        assert [store.content(page.digest).decode() for page in outputs] == [_output(number) for number in range(_CALLS)]
+        assert len(left & {page.id for page in outputs}) > _CALLS // 2
+        here = Place(session.id, _CALLS + 1)
+        for number, page in enumerate(outputs):
+            by_call = retrieval.answer(Retrieve(page.call), store, here)
+            by_turn = retrieval.answer(Range(page.turn, page.turn), store, here)
+            assert _output(number) in by_call.text
+            assert _output(number) in by_turn.text
+
+
+@pytest.mark.row("V4")
+@pytest.mark.row("V6")
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_line_that_stays_says_how_to_get_back_what_left(pair, dialect):
+    """The model follows the reference, as it stands in its own window, and gets what it speaks of."""
+
+    def script(request: Received) -> Say:
+        body = request.body.decode()
+        if request.index == _CALLS // 2:
+            reference = body.partition("[CTX-REF:")[2].partition("]")[0]
+            id = reference.partition("retrieve_context(id=")[2].strip('\\")')
+            return Say(calls=(Call("retrieve_context", {"id": id, "regex": "^0\\\\.7:"}),))
+        return _reading(request)
+
+    world = pair(script, strict=True, budget=_BUDGET)
+    talk = Talk(world.address, dialect, stream=True)
+    talk.say("Read them.")
+    for number in range(_CALLS // 2):
+        talk.results(_output(number))
+
+    answered = world.upstream.requests[-1].body.decode()
+    wanted = _output(0).splitlines()[7]
+    assert wanted not in world.upstream.requests[-2].body.decode()
+    assert wanted in answered
+    assert max(map(_prompt, world.upstream.requests)) <= _BUDGET
+
+
+def _breaks(requests: tuple[Received, ...]) -> int:
+    """How often a request did not go on where the one before it ended."""
+    prompts = [[message.raw for message in asked(request).messages] for request in requests]
+    return sum(after[: len(before)] != before for before, after in zip(prompts, prompts[1:], strict=False))
