@@ -51,6 +51,7 @@ def session(tmp_path: Path) -> str:
     return str(write(tmp_path / "clock.json"))
 
 
+@pytest.mark.row("X6")
 def test_json_is_one_object_with_every_promised_figure_for_every_policy(desk: Desk, session: str):
     ran = desk.run("replay", session, "--window", "9000", "--json")
 

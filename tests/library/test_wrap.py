@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import Future
 
 import anthropic
 import httpx2
@@ -19,7 +20,7 @@ from hotset.errors import BadInput, DiskFull, StoreFailed
 from hotset.nouns.turn import Outcome
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Call, RamStore, Say
-from hotset.testing.upstream.faults import ErrorEvent, Fin, Gzipped, Hold, Reset, Split, Status
+from hotset.testing.upstream.faults import ErrorEvent, Fin, Gate, Gzipped, Hold, Reset, Split, Status
 from tests.library.agents import TOOLS, client_of
 
 HI = {"model": "gpt-5.5", "messages": [{"role": "user", "content": "hi"}]}
@@ -40,7 +41,7 @@ def test_key_url_headers_timeouts_and_retries_stay(upstream, memory):
         timeout=7.5,
         max_retries=5,
         default_headers={"x-team": "red"},
-        http_client=openai.DefaultHttpxClient(headers={"x-proxy-says": "hello"}, event_hooks={"request": [seen := []]} and {}),
+        http_client=openai.DefaultHttpxClient(headers={"x-proxy-says": "hello"}),
     )
     wrapped = memory().wrap(client, agent="tester")
     assert type(wrapped) is openai.OpenAI
@@ -50,7 +51,6 @@ def test_key_url_headers_timeouts_and_retries_stay(upstream, memory):
     assert got.header("authorization") == "Bearer sk-own"
     assert (got.header("openai-organization"), got.header("x-team"), got.header("x-proxy-says")) == ("org-1", "red", "hello")
     assert not [name for name, _ in got.headers if name.startswith("x-hotset")]
-    assert seen == []
     wrapped.close()
     assert client.is_closed()
 
@@ -122,13 +122,15 @@ def test_errors_are_the_sdks_own_and_its_retries_work(upstream, memory, tmp_path
     ids=["broke-off", "reset", "error-event"],
 )
 @pytest.mark.parametrize("tools", [False, True], ids=["plain", "with-tools"])
-def test_a_stream_that_breaks_off_breaks_off_for_the_caller(upstream, memory, tmp_path, fault, error, tools):
+def test_a_stream_that_breaks_off_breaks_off_for_the_caller(upstream, memory, tmp_path, *, fault, error, tools):
     up = upstream([Say("words that do not all come", fault=fault)])
     opened = memory()
     with opened.wrap(client_of("chat", up.url)) as client, pytest.raises(error):
         _said(client, stream=True, **({"tools": TOOLS["chat"]} if tools else {}))
     opened.close()
-    assert [turn.outcome for turn in _turns(tmp_path / "data")] == [Outcome.BROKEN]
+    (turn,) = _turns(tmp_path / "data")
+    # Where our tools are offered an error's end waits for the reply's, and the SDK does not.
+    assert turn.outcome is (Outcome.LEFT if tools and isinstance(fault, ErrorEvent) else Outcome.BROKEN)
 
 
 def test_a_timeout_is_the_clients_own(upstream, memory):
@@ -139,7 +141,7 @@ def test_a_timeout_is_the_clients_own(upstream, memory):
 
 @pytest.mark.parametrize("awaits", [False, True], ids=["blocks", "awaits"])
 def test_a_caller_who_leaves_in_mid_stream_hangs_up_on_the_provider_and_is_kept_as_left(upstream, memory, tmp_path, awaits):
-    up = upstream([Say("a b c d e f", fault=Hold(events=3))])
+    up = upstream([Say("a b c d e f", fault=Hold(Gate(), events=3))])
     opened = memory()
     client = opened.wrap(client_of("chat", up.url, awaits=awaits))
     if awaits:
@@ -160,7 +162,7 @@ async def _leave(client):
 
 
 def test_a_task_that_is_cancelled_hangs_up_too(upstream, memory, tmp_path):
-    up = upstream([Say("never", fault=Hold(events=0))])
+    up = upstream([Say("never", fault=Hold(Gate()))])
     opened = memory()
 
     async def main():
@@ -215,7 +217,9 @@ def test_a_blocking_client_works_inside_a_running_loop(upstream, memory):
 
 class Failing(RamStore):
     def keep(self, deposit):
-        raise DiskFull("no room")
+        failed = Future()
+        failed.set_exception(DiskFull("no room"))
+        return failed
 
 
 def _cannot_open():
@@ -229,7 +233,9 @@ def test_a_store_in_trouble_is_told_about_and_breaks_nothing(upstream, memory, o
     with memory(open_store=open_store).wrap(client_of("chat", up.url)) as client:
         for _ in range(2):
             assert _said(client, stream, tools=TOOLS["chat"]) == "Hello."
-    assert [record.levelno for record in caplog.records if "the store keeps nothing" in record.message] == [logging.ERROR]
+    told = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert sum("the store keeps nothing" in each for each in told) == 1
+    assert sum("bypassed" in each for each in told) <= 1
 
 
 def test_a_client_outlives_its_memory(upstream, memory, caplog):
@@ -322,7 +328,11 @@ def test_importing_hotset_imports_nothing_else():
 
 def test_the_library_does_without_the_proxys_parts(tmp_path):
     """aiohttp and the web server take longer to import than everything else together."""
-    program = f"import sys, hotset; hotset.open({str(tmp_path)!r}, data={str(tmp_path / 'd')!r}).close(); print({{'aiohttp', 'uvicorn', 'starlette', 'click'}} & set(sys.modules))"
+    program = f"""
+import sys, hotset
+hotset.open({str(tmp_path)!r}, data={str(tmp_path / "d")!r}).close()
+print({{"aiohttp", "uvicorn", "starlette", "click"}} & set(sys.modules))
+"""
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert told.stdout == "set()\n"
 

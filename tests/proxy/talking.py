@@ -138,3 +138,25 @@ def assert_each_extends_the_one_before(requests: Sequence[Received]) -> None:
         assert then[: len(said)] == said
         assert after.tools == before.tools
         assert after.system == before.system
+
+
+def with_a_result(dialect: str, text: str) -> list[dict[str, Any]]:
+    """A history that ends with the result of one call."""
+    if dialect == "anthropic":
+        return [
+            {"role": "user", "content": "Read it."},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "read_file", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": text}]},
+        ]
+    if dialect == "openai-chat":
+        called = {"id": "call_1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
+        return [
+            {"role": "user", "content": "Read it."},
+            {"role": "assistant", "content": None, "tool_calls": [called]},
+            {"role": "tool", "tool_call_id": "call_1", "content": text},
+        ]
+    return [
+        {"role": "user", "content": "Read it."},
+        {"type": "function_call", "call_id": "call_1", "name": "read_file", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "call_1", "output": text},
+    ]

@@ -118,9 +118,7 @@ def test_two_proxies_that_take_turns_break_no_prefix(tmp_path, dialect, stream):
     with (
         ScriptedUpstream(_script(dialect), strict=True) as upstream,
         _proxy(tmp_path / "data", upstream) as one,
-        LocalProxy(
-            tmp_path / "data", openai_url=upstream.openai_url, anthropic_url=upstream.anthropic_url
-        ) as two,
+        LocalProxy(tmp_path / "data", openai_url=upstream.openai_url, anthropic_url=upstream.anthropic_url) as two,
     ):
         proxies = [Pair(each.address, upstream, tmp_path / "data") for each in (one, two)]
 

@@ -11,7 +11,7 @@ import pytest
 from hotset.testing import Call, Say
 from hotset.testing.upstream.faults import Gzipped
 from hotset.window.birth import content_id
-from tests.proxy.talking import OURS, Talk, asked, assert_each_extends_the_one_before, code, looking, tools
+from tests.proxy.talking import OURS, Talk, asked, assert_each_extends_the_one_before, code, looking, tools, with_a_result
 from tests.proxy.wire import DIALECTS, call, post, question
 
 if sys.version_info >= (3, 14):
@@ -200,7 +200,7 @@ def test_one_session_switched_off_leaves_the_others_on(pair, dialect):
 def test_a_compressed_request_is_planned_and_goes_out_plain(pair, dialect, stream, coding):
     world = pair([Say("Read.")], strict=True)
     talk = Talk(world.address, dialect, stream)
-    talk.history = _with_a_result(dialect, code())
+    talk.history = with_a_result(dialect, code())
     packed = zstd.compress(talk.body) if coding == "zstd" else gzip.compress(talk.body)
 
     answer = post(world.address, dialect, packed, {"content-encoding": coding})
@@ -228,25 +228,3 @@ def test_an_upstream_that_compresses_though_asked_not_to_is_read_all_the_same(pa
     assert talk.answer.header("content-encoding") is None
     assert [request.header("accept-encoding") for request in world.upstream.requests] == ["identity"] * 3
     assert not any(ours in talk.wrote for ours in OURS)
-
-
-def _with_a_result(dialect: str, text: str) -> list[dict[str, object]]:
-    """A history that ends with the result of one call."""
-    if dialect == "anthropic":
-        return [
-            {"role": "user", "content": "Read it."},
-            {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "read_file", "input": {}}]},
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": text}]},
-        ]
-    if dialect == "openai-chat":
-        called = {"id": "call_1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
-        return [
-            {"role": "user", "content": "Read it."},
-            {"role": "assistant", "content": None, "tool_calls": [called]},
-            {"role": "tool", "tool_call_id": "call_1", "content": text},
-        ]
-    return [
-        {"role": "user", "content": "Read it."},
-        {"type": "function_call", "call_id": "call_1", "name": "read_file", "arguments": "{}"},
-        {"type": "function_call_output", "call_id": "call_1", "output": text},
-    ]

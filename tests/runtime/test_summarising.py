@@ -156,6 +156,7 @@ def test_a_model_that_cannot_be_reached_is_a_failure_too(world):
     assert here.events("SummaryFailed")[0].detail["why"] == "unreachable"
 
 
+@pytest.mark.row("C4")
 def test_a_model_that_hangs_holds_up_no_turn(world):
     gate = Gate()
     here = world(lambda _: Say(NOTES, fault=Hold(gate)), summary=replace(SMALL, seconds=60.0))
@@ -174,6 +175,7 @@ def test_a_model_that_hangs_holds_up_no_turn(world):
     assert [each.version for each in here.summaries(6)] == [2, 2, 2]
 
 
+@pytest.mark.row("C4")
 def test_what_came_after_a_snapshot_never_appears_in_its_summary(world):
     gate = Gate()
     here = world(lambda asked: Say(_last_line(asked.json()), fault=Hold(gate)), summary=SMALL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from hotset import tokens
 from hotset.dialects.port import Dialect
 from hotset.dialects.view import OwnCall, Round
 from hotset.errors import Malformed
@@ -16,10 +17,14 @@ from hotset.runtime import retrieval
 from hotset.runtime.bounded import Bounded
 from hotset.runtime.planning import Prepared
 from hotset.store.port import Store
+from hotset.window.ledger import prompt_of
 from hotset.window.tools import SPECS, parse_call
 
 MOST_ROUNDS = 4
 """How often a turn is answered by us: a model that still asks then would ask for ever."""
+
+_LEAST = 100
+"""Tokens that an answer may have in any case: room to say what there is, and how to ask for less."""
 
 _LAST = "\n[hotset: this was the last retrieval of this turn; go on with what you have]"
 
@@ -69,28 +74,43 @@ class Faults:
         """Our answers to the latest round, where the client has to answer it as well: the provider does not have them yet."""
         return self.answers[-1] if len(self.answers) == len(self.usages) else ()
 
+    def happened(self) -> tuple[Event, ...]:
+        """What is to be told since this was asked last."""
+        told, self.events = tuple(self.events), []
+        return told
+
     async def _answer(self, asked: Round, here: Place, now: float) -> tuple[bytes, ...]:
-        results = [await self._result(call, here, now) for call in asked.calls]
+        room = max(_LEAST, self._room(asked) // len(asked.calls))
+        results = [await self._result(call, room, here, now) for call in asked.calls]
         if len(self.answers) == MOST_ROUNDS - 1:
             results[-1] = replace(results[-1], text=results[-1].text + _LAST)
         raws = self.dialect.answer(results)
         self.answers.append(raws)
         return raws
 
-    async def _result(self, call: OwnCall, here: Place, now: float) -> Answer:
-        try:
-            return await self.bounded.run(self._bring_back, call, here, now)
-        except TimeoutError:
-            return Answer(call.id, "[hotset: the store does not answer now; get it again from where it came]", failed=True)
+    def _room(self, asked: Round) -> int:
+        """Tokens by which the prompt may still grow in this turn."""
+        prepared = self.prepared
+        scale = prompt_of(prepared.bill.sent) / prepared.estimated if prepared.estimated else 1.0
+        grown = (message.raw for message in self.outgoing.messages[len(prepared.outgoing.messages) :])
+        return round(prepared.window / scale) - prepared.estimated - sum(map(tokens.count, (*grown, *asked.raws)))
 
-    def _bring_back(self, call: OwnCall, here: Place, now: float) -> Answer:
+    async def _result(self, call: OwnCall, room: int, here: Place, now: float) -> Answer:
+        try:
+            return await self.bounded.run(self._bring_back, call, room, here, now)
+        except Exception as error:  # fail open: the model is told, and goes on without
+            detail: dict[str, str | int | float] = {"reason": f"bringing back failed: {type(error).__name__}"}
+            self.events.append(Event("Bypassed", now, here.session, here.turn, detail))
+            return Answer(call.id, "[hotset: it cannot be brought back now; get it again from where it came]", failed=True)
+
+    def _bring_back(self, call: OwnCall, room: int, here: Place, now: float) -> Answer:
         self.faults += 1
         try:
             wanted = parse_call(call.name, call.arguments)
         except Malformed as error:
             self._tell(call, None, "", here, now)
             return Answer(call.id, f"[hotset: {error}]", failed=True)
-        got = retrieval.answer(wanted, self.store, here)
+        got = retrieval.answer(replace(wanted, max_tokens=min(wanted.max_tokens, room)), self.store, here)
         self._tell(call, got, wanted.id if isinstance(wanted, Retrieve) else "", here, now)
         return Answer(call.id, got.text, failed=not got.found)
 

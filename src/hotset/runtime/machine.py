@@ -41,6 +41,8 @@ class Tally:
     kept: int = 0
     bypassed: int = 0
     """Calls of a conversation that went through without being kept."""
+    reason: str = ""
+    """Why the latest of these did."""
     left: int = 0
     last: float = 0.0
     births: int = 0
@@ -103,7 +105,9 @@ class Machine:
     def bypass(self, reason: str, **detail: str | int) -> None:
         """A call went through that we could not do our part for."""
         self.tally.bypassed += 1
-        _log.warning("bypassed: %s", reason)
+        # Said once, and again only when it is another one: the count is in the tally, every one in the store's events.
+        _log.log(logging.DEBUG if reason == self.tally.reason else logging.WARNING, "bypassed: %s", reason)
+        self.tally.reason = reason
         event = Event("Bypassed", self.clock(), detail={"reason": reason, **detail})
         self.background.spawn(self.keeper.happened(event), "keep an event")
 

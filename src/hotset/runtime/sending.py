@@ -51,11 +51,14 @@ class Sending:
         agent = clients.agent(call.headers)
         try:
             if request.previous:
-                return cls(_with_body(call, machine.planner.resuming.body(request, dialect, store)), record, machine)
+                body = await machine.bounded.run(machine.planner.resuming.body, request, dialect, store)
+                return cls(_with_body(call, body), record, machine)
             prepared = await machine.bounded.run(
                 machine.planner.prepare, request, dialect, store, record.asked_at, call.upstream, off=off, agent=agent
             )
-            outgoing = _outgoing(call, prepared)
+            sending = cls(_outgoing(call, prepared), record, machine, prepared, Faults(prepared, dialect, store, machine.bounded))
+            machine.planner.went_out(prepared)
+            note_checkpoints(prepared, record, machine)
         except Unplanned as reason:
             if isinstance(reason, Forbidden):
                 record.bypassed(f"a plan that the provider would have refused: {reason}")
@@ -66,13 +69,11 @@ class Sending:
         except Exception as error:  # fail open: nothing was sent yet, so the client's bytes go through as they are
             record.bypassed(f"a fault of ours in planning: {type(error).__name__}")
             return cls(call, record, machine)
-        machine.planner.went_out(prepared)
         made = prepared.plan
         if not off:  # what went out as it came has no forms: its turn stays without a plan
             record.also(Planned(record.id, prepared.sent, made.fresh, made.stubs), *_events(prepared, record))
             machine.tally.born(made.fresh)
-        note_checkpoints(prepared, record, machine)
-        return cls(outgoing, record, machine, prepared, Faults(prepared, dialect, store, machine.bounded))
+        return sending
 
     @property
     def offered(self) -> bool:
@@ -90,6 +91,7 @@ class Sending:
         try:
             ref = await self.record.ref(_PLACE_SECONDS) if round.calls else None
             body = await self.faults.next_body(round, self._place(ref), self.machine.clock())
+            self.record.also(*self.faults.happened())
         except Exception as error:  # fail open: the turn ends with what the client has seen of it
             self.record.bypassed(f"a fault of ours in bringing back: {type(error).__name__}")
             return None
@@ -110,7 +112,7 @@ class Sending:
             return
         self.machine.planner.went_out(self.prepared, self.hidden)
         deposits: list[Deposit] = [Hid(self.record.id, each) for each in (*self.hidden, *self._continued(seen))]
-        await asyncio.wait({self.record.also(*deposits, *self.faults.events)}, timeout=_PLACE_SECONDS)
+        await asyncio.wait({self.record.also(*deposits)}, timeout=_PLACE_SECONDS)
 
     def _continued(self, seen: Reply) -> tuple[Hidden, ...]:
         """What stands behind the reply's id, where a client may continue it by that."""

@@ -20,6 +20,7 @@ from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.cli import meant
 from hotset.surfaces.library.engine import Engine
+from hotset.surfaces.library.frameworks import framework_of
 from hotset.surfaces.library.messages import dialect_named
 from hotset.surfaces.library.window import AsyncWindow, Conversation, Setting, Window
 from hotset.surfaces.library.wrapping import wrapped
@@ -117,7 +118,10 @@ class _Opened(Generic[_Window]):
     def wrap(self, client: _Client, *, agent: str = "", session: str = "", budget: int = 0) -> _Client:
         """See `hotset.wrap`."""
         self._engine.working()
-        return wrapped(client, self._engine, budget=budget, named=_named(agent, session))
+        one = partial(wrapped, engine=self._engine, budget=budget, named=_named(agent, session))
+        of_framework = framework_of(client)
+        made: _Client = one(client) if of_framework is None else of_framework(client, one)
+        return made
 
     def _search(self, query: str, kind: str, session: str, max_tokens: int) -> Retrieved:
         wanted = Search(query, Kind(kind) if kind else None, session, max_tokens)
