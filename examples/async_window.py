@@ -11,6 +11,10 @@ import hotset
 TOOLS = [{"type": "function", "name": "read_file", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}]
 
 
+def read_file(path: str) -> str:
+    return Path(path).read_text()
+
+
 async def main(question: str) -> None:
     async with hotset.open() as memory, openai.AsyncOpenAI() as client:
         window = memory.window(model="gpt-5.5", dialect="openai-responses")
@@ -21,7 +25,7 @@ async def main(question: str) -> None:
                 continue
             if not window.calls:
                 break
-            window.answer({call.id: Path(call.arguments["path"]).read_text() for call in window.calls})
+            window.answer({call.id: read_file(**call.arguments) for call in window.calls})
         print(window.reply.text)
 
 

@@ -55,7 +55,7 @@ def facts(folder: Path) -> dict[str, list[object]]:
                 for t in store.turns(session.id)
             ],
             "pages": [(p.id, p.turn, p.kind, p.digest, p.chain, p.position, p.tool, p.call) for p in store.pages(Where())],
-            "shown": _shown(store, session.id),
+            **_table(store, session.id),
             "references": [(r.id, r.kind, r.pages, r.turns, r.tokens) for r in store.references(session.id)],
             "bills": [
                 (b.turn, b.model, b.upstream, b.sent, b.whole, b.usage, b.calls, b.faults, b.refaults, b.broke)
@@ -67,9 +67,9 @@ def facts(folder: Path) -> dict[str, list[object]]:
         }
 
 
-def _shown(store: Store, session) -> list[object]:
+def _table(store: Store, session) -> dict[str, list[object]]:
     table = store.table([node.chain for node in store.nodes(session)])
     shown = [
         (spot.chain, spot.position, row.form, _MOMENT.sub(b"20..", row.text), row.cause) for spot, row in table.shown.items()
     ]
-    return [*shown, *table.hidden]
+    return {"shown": shown, "hidden": list(table.hidden)}

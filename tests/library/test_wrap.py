@@ -133,6 +133,19 @@ def test_a_stream_that_breaks_off_breaks_off_for_the_caller(upstream, memory, tm
     assert turn.outcome is (Outcome.LEFT if tools and isinstance(fault, ErrorEvent) else Outcome.BROKEN)
 
 
+@pytest.mark.parametrize("tools", [False, True], ids=["plain", "with-tools"])
+def test_a_stream_that_the_sdk_leaves_at_its_last_event_is_whole_and_paid_for(upstream, memory, tmp_path, tools):
+    up = upstream([Say("one two three")])
+    opened = memory()
+    with opened.wrap(client_of("chat", up.url)) as client:
+        more = {"tools": TOOLS["chat"]} if tools else {}
+        assert _said(client, stream=True, stream_options={"include_usage": True}, **more) == "one two three"
+    opened.close()
+    with SqliteStore.open(tmp_path / "data") as store:
+        assert [bill.usage.output > 0 for bill in store.bills()] == [True]
+    assert [turn.outcome for turn in _turns(tmp_path / "data")] == [Outcome.DONE]
+
+
 def test_a_timeout_is_the_clients_own(upstream, memory):
     up = upstream([Say("too late", delay=5.0)])
     with memory().wrap(client_of("chat", up.url, timeout=0.2)) as client, pytest.raises(openai.APITimeoutError):

@@ -7,37 +7,51 @@ from dataclasses import dataclass, field
 
 from hotset.nouns.page import Kind
 
+_ROOMY = 128_000
+"""Tokens of a window for which limits are meant as they are written. What is a page in it is a chapter in a small one."""
+
+_LEAST_SHARE = 0.15
+"""Of a limit, however small the window is: below that, excerpts no longer say anything."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """When a result is shortened at birth, and to what. In characters."""
+    """When a result is shortened at birth, and to what. In characters, for a window of 128,000 tokens or more."""
 
     over: int
     """Longer results are shortened; 0 never shortens."""
     room: int
     """What the excerpt may take."""
 
+    def times(self, factor: float) -> Limit:
+        return Limit(round(self.over * factor), round(self.room * factor))
+
 
 NEVER = Limit(0, 0)
+
+# Actions copy lines from files that were read to be edited, and hardly anything from a test run's output.
+_LIMITS = {Kind.FILE: Limit(24_000, 6000), Kind.TEST_RESULT: Limit(3000, 1500)}
 
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
     window: int = 200_000
     """Tokens that a prompt may have: the model's window, or less."""
-    high: float = 0.85
+    high: float = 0.95
     """The share of the window at which pages have to leave."""
-    low: float = 0.25
-    """The share of the window that the kept steps may take after pages left."""
-    keep: int = 6
+    low: float = 0.03
+    """The share of the free window that steps may take after others left; the latest `keep` may take more."""
+    keep: int = 4
     """The latest steps, which never leave. A step is one reply of the model with the results of its calls."""
     most: int = 0
     """How many steps may stand in the window before all but `keep` leave; 0 sets no such bound."""
-    limit: Limit = Limit(3000, 2000)
-    limits: Mapping[Kind, Limit] = field(default_factory=dict)
+    limit: Limit = Limit(4000, 2500)
+    limits: Mapping[Kind, Limit] = field(default_factory=lambda: dict(_LIMITS))
     """Other limits for some kinds of results."""
     tools: Mapping[str, Limit] = field(default_factory=dict)
     """Other limits for some tools, by name; they win over `limits`."""
+    index: int = 1200
+    """Characters of names that an excerpt lists of what it leaves out, for a window of 128,000 tokens or more."""
     echo: bool = True
     """Results that stand already become a line that says where; changed ones show what changed."""
     policy: str = "recency"
@@ -46,12 +60,25 @@ class Knobs:
     """Kinds of pages whose steps leave last."""
     early: bool = True
     """Pages may leave before the window is full, where the price model says that it pays."""
-    regret: float = 4.0
+    regret: float = 6.5
     """How many retrievals a batch of departures is expected to cause: what it must save at least, beside its own price."""
     patience: int = 60
     """The most calls that a session is expected to go on for."""
-    entry: int = 160
-    """Characters of the log that stays of each step that left."""
+    said: int = 160
+    """Characters of what the model said, in the log that stays of each step that left."""
+    entry: int = 200
+    """Characters of each argument of its calls in that log."""
+    mentions: int = 500
+    """Characters of names from each result in that log."""
 
     def limit_of(self, kind: Kind, tool: str) -> Limit:
-        return self.tools.get(tool) or self.limits.get(kind) or self.limit
+        """What holds for a result in this window."""
+        return (self.tools.get(tool) or self.limits.get(kind) or self.limit).times(self._scarcity)
+
+    @property
+    def room_for_names(self) -> int:
+        return round(self.index * self._scarcity)
+
+    @property
+    def _scarcity(self) -> float:
+        return max(_LEAST_SHARE, min(1.0, self.window / _ROOMY))

@@ -6,7 +6,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from threading import Lock
 
 import msgspec
@@ -20,7 +20,7 @@ from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.link import Link, link
 from hotset.nouns.message import Message, Request, Tool, Usage
 from hotset.nouns.page import ROOT, Chain, Role
-from hotset.nouns.price import Price
+from hotset.nouns.price import Price, Prices
 from hotset.nouns.window import WHOLE, Hidden, Line, Plan, Sent, Spot, Table
 from hotset.runtime.lines import Scales
 from hotset.runtime.resuming import Resuming
@@ -120,6 +120,7 @@ class Planner:
         self.resuming = Resuming()
         self._tables: OrderedDict[Chain, _Held] = OrderedDict()
         self._calibrations: dict[str, Calibration] = {}
+        self._price = lru_cache(maxsize=64)(partial(_price_in, config.prices))
         self._lock = Lock()
 
     def prepare(
@@ -131,7 +132,7 @@ class Planner:
         if len(request.messages) > _MOST_MESSAGES or len(request.raw) > _MOST_BYTES:
             raise Unplanned("it is too large to be planned in time")
         began = self._monotonic()
-        price = price_of(request.model, self._config.prices, upstream)
+        price = self._price(request.model, upstream)
         off = off or self._config.off
         offered = not off and self._config.inject and dialect.injectable(request, OUR_TOOLS)
         links = tuple(link(ROOT, request.messages))
@@ -202,7 +203,7 @@ class Planner:
                 kept.append(each)
                 messages.append(self._words.reworded(each, made, dialect) if each.chain in touched else each.message)
             elif gone.text:
-                said = dialect.say(gone.text.decode())
+                said = self._words.said(gone.text, dialect)
                 kept.append(Link(said, each.parent, _STANDS_IN))
                 messages.append(said)
         changed = replace(own, messages=tuple(messages))
@@ -309,6 +310,10 @@ def _reply_room(request: Request) -> int:
 @cache
 def _tools_weigh() -> int:
     return sum(tokens.count(spec.parameters) + tokens.count(spec.description) + tokens.count(spec.name) for spec in SPECS)
+
+
+def _price_in(prices: Prices, model: str, upstream: str) -> Price:
+    return price_of(model, prices, upstream)
 
 
 @lru_cache(maxsize=64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import replace
 from threading import Lock
 
@@ -15,13 +16,15 @@ _MOST_BYTES = 32 << 20
 """Changed messages that are held on to: those of some dozen long sessions."""
 
 _Words = tuple[tuple[int, bytes], ...]
+_Key = tuple[DialectName, bytes, _Words | None]
+"""What was said by whom, and what is said instead; None where it is a message of our own."""
 
 
 class Words:
     """Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._said: OrderedDict[tuple[DialectName, bytes, _Words], Message] = OrderedDict()
+        self._said: OrderedDict[_Key, Message] = OrderedDict()
         self._size = 0
         self._lock = Lock()
 
@@ -32,16 +35,24 @@ class Words:
             for position in range(len(message.parts))
             if (row := plan.shown.get(Spot(link.chain, position))) is not None and row.text
         )
-        key = (dialect.name, message.raw, words)
+        said = self._once((dialect.name, message.raw, words), lambda: _reworded(message, words, dialect))
+        return replace(said, span=message.span)
+
+    def said(self, text: bytes, dialect: Dialect) -> Message:
+        """A message of our own, which stands in place of others from now on."""
+        return self._once((dialect.name, text, None), lambda: dialect.say(text.decode()))
+
+    def _once(self, key: _Key, make: Callable[[], Message]) -> Message:
         with self._lock:
             known = self._said.get(key)
             if known is not None:
                 self._said.move_to_end(key)
-                return replace(known, span=message.span)
-        said = _reworded(message, words, dialect)
+                return known
+        said = make()
         with self._lock:
+            if key not in self._said:
+                self._size += len(key[1]) + len(said.raw)
             self._said[key] = said
-            self._size += _size(message, said)
             while self._size > _MOST_BYTES and len(self._said) > 1:
                 (_, raw, _), old = self._said.popitem(last=False)
                 self._size -= len(raw) + len(old.raw)

@@ -2,48 +2,62 @@
 
 from __future__ import annotations
 
-import difflib
-import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hotset.nouns.knobs import Knobs
+from hotset.nouns.knobs import Knobs, Limit
 from hotset.nouns.page import Kind, digest
-from hotset.nouns.window import Form, Piece, Spot
-from hotset.window.names import names_in, spoken
+from hotset.nouns.window import WHOLE, Cause, Form, Line, Piece, Shown, Spot
+from hotset.window.change import changes
+from hotset.window.moment import Moment
+from hotset.window.names import names, spoken, within
+from hotset.window.numbering import bare
 from hotset.window.preview import Origin, closing, preview
+from hotset.window.steps import answers, is_result
 
 _LEAST = 400
 """Characters below which a result is never exchanged for a pointer: the pointer would hardly be shorter."""
 
-_MOST_COMPARED = 400_000  # characters
-_MOST_CHANGED = 600  # lines between the first and the last difference; more is another text, not another version
-_CONTEXT = 2
 _WORTH = 0.6
-"""What a pointer or a difference may take of the whole at most."""
+"""What a difference may take of the whole at most."""
+
+_AGAIN = 4
+"""How many times longer a result may be that was asked for again after an excerpt of it was shown: the excerpt was too short."""
 
 _ID_LENGTH = 12
-_NUMBERED = re.compile(r"^\s*\d+(?:→|\t| {2}|:|\|)")
+_INDEXED = 200_000  # characters that are looked at for names
+_LOOKED_BACK = 12  # pieces: the latest few calls tell what is looked for; older ones looked for something else
+_SAYING = frozenset({Kind.PROMPT, Kind.RESPONSE})
 
 
-@dataclass(slots=True)
-class Seen:
-    """What stands in the window already, by content and by where it comes from."""
-
-    contents: dict[bytes, Spot] = field(default_factory=dict)
-    """Results that are shown whole or as an excerpt."""
-    sources: dict[tuple[str, bytes], tuple[Spot, bytes]] = field(default_factory=dict)
-    """The latest result of the same call that is shown whole: tool and arguments to its place and content."""
-
-    def note(self, spot: Spot, piece: Piece, arguments: bytes, form: Form) -> None:
-        if form in (Form.FULL, Form.EXCERPT):
-            self.contents.setdefault(piece.content, spot)
-        if form is Form.FULL and arguments:
-            self.sources[piece.tool, arguments] = (spot, piece.content)
-
-    def forget(self, gone: Mapping[Spot, object]) -> None:
-        self.contents = {content: spot for content, spot in self.contents.items() if spot not in gone}
-        self.sources = {key: held for key, held in self.sources.items() if held[0] not in gone}
+def births(lines: Sequence[Line], sent: int, shown: Mapping[Spot, Shown], knobs: Knobs, moment: Moment) -> list[Shown]:
+    """Rows for the results behind the line `sent` that were never shown."""
+    if not any(map(answers, lines[sent + 1 :])):
+        return []
+    seen = Seen()
+    calls: dict[str, Piece] = {}
+    fresh: list[Shown] = []
+    for index, line in enumerate(lines):
+        if not answers(line):
+            calls.update((piece.call, piece) for piece in line.pieces if piece.call)
+            continue
+        if shown and Spot(line.chain, WHOLE) in shown:
+            continue
+        for position, piece in enumerate(line.pieces):
+            if not is_result(piece):
+                continue
+            spot = Spot(line.chain, position)
+            call = calls.get(piece.call)
+            result = Result(piece, call.content if call else b"")
+            row = shown.get(spot)
+            if row is None and index > sent:
+                limit = seen.limit(result, knobs)
+                sought = _sought(lines, index) if 0 < limit.over < len(piece.content) else frozenset()
+                row = _row(spot, piece, *_born(result, limit, sought, seen, knobs), moment)
+                fresh.append(row)
+            seen.note(result, row)
+    return fresh
 
 
 def content_id(content: bytes) -> str:
@@ -51,32 +65,82 @@ def content_id(content: bytes) -> str:
     return "c" + digest(content)[:_ID_LENGTH]
 
 
-def born(piece: Piece, arguments: bytes, sought: frozenset[str], seen: Seen, knobs: Knobs) -> tuple[Form, str]:
-    """The form of a new result, and what is shown of it; nothing where it is shown whole."""
-    limit = knobs.limit_of(piece.kind, piece.tool)
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a call brought, and what the call said."""
+
+    piece: Piece
+    arguments: bytes
+
+    @property
+    def kind(self) -> Kind:
+        """What a shell prints of a file is output like any other: only what a tool for files read is read to be edited."""
+        kind = self.piece.kind
+        return Kind.TOOL_RESULT if kind is Kind.FILE and b'path"' not in self.arguments[:_LEAST] else kind
+
+
+@dataclass(slots=True)
+class Seen:
+    """What stands in the window already, by content and by where it comes from."""
+
+    whole: set[bytes] = field(default_factory=set)
+    """Results of which nothing was left out."""
+    shortened: set[bytes] = field(default_factory=set)
+    latest: dict[tuple[str, bytes], bytes] = field(default_factory=dict)
+    """The latest result of the same call that is shown whole, by tool and arguments."""
+
+    def note(self, result: Result, row: Shown | None) -> None:
+        content = result.piece.content
+        if row is None or row.form is Form.FULL or (row.form is Form.EXCERPT and _is_complete(row, content)):
+            self.whole.add(content)
+            if result.arguments:
+                self.latest[result.piece.tool, result.arguments] = content
+        elif row.form is Form.EXCERPT:
+            self.shortened.add(content)
+
+    def limit(self, result: Result, knobs: Knobs) -> Limit:
+        limit = knobs.limit_of(result.kind, result.piece.tool)
+        return limit.times(_AGAIN) if result.piece.content in self.shortened else limit
+
+
+def _is_complete(row: Shown, content: bytes) -> bool:
+    """Were only line numbers left out? Then a note was added and no line is missing."""
+    return row.text.count(b"\n") == content.count(b"\n") + 1
+
+
+def _born(result: Result, limit: Limit, sought: frozenset[str], seen: Seen, knobs: Knobs) -> tuple[Form, str]:
+    """The form of a new result, and what is shown of it; nothing where it is shown as it came."""
+    piece = result.piece
     if piece.kind is Kind.IMAGE or (len(piece.content) <= _LEAST and not 0 < limit.over <= _LEAST):
         return Form.FULL, ""
     text = piece.content.decode("utf-8", "replace")
     if knobs.echo and len(text) > _LEAST:
-        if piece.content in seen.contents:
+        if piece.content in seen.whole:
             return Form.ECHO, _echo(piece)
-        if (before := seen.sources.get((piece.tool, arguments))) and (changed := _changes(before[1], text, piece)):
+        before = seen.latest.get((piece.tool, result.arguments))
+        if before is not None and (changed := _changed(before, text, piece)):
             return Form.CHANGE, changed
-    if not limit.over or len(text) <= limit.over:
-        return Form.FULL, ""
-    made = preview(text, Origin(piece.kind, piece.tool, arguments, sought), limit.room)
+    return _excerpt(result, text, limit, sought, knobs) if limit.over else (Form.FULL, "")
+
+
+def _excerpt(result: Result, text: str, limit: Limit, sought: frozenset[str], knobs: Knobs) -> tuple[Form, str]:
+    plain = bare(text)
+    note = [plain.note] if plain else []
+    text = plain.text if plain else text
+    piece = result.piece
+    made = preview(text, Origin(piece.kind, piece.tool, result.arguments, sought), limit.room) if len(text) > limit.over else None
     if made is None:
-        return Form.FULL, ""
-    return Form.EXCERPT, f"{made.text}\n{closing(made, content_id(piece.content))}"
+        return (Form.EXCERPT, "\n".join([*note, text])) if plain else (Form.FULL, "")
+    index = _index(text, made.text, knobs.room_for_names)
+    return Form.EXCERPT, "\n".join([*note, made.text, *index, closing(made, content_id(piece.content))])
 
 
-def sought_in(pieces: Sequence[Piece]) -> frozenset[str]:
-    """What the words and calls before a result are looking for."""
-    found: set[str] = set()
-    for piece in pieces:
-        said = spoken(piece.content).encode() if piece.kind.family is Kind.TOOL_CALL else piece.content
-        found |= names_in(said)
-    return frozenset(found)
+def _index(text: str, shown: str, room: int) -> Iterator[str]:
+    """A line with names that stand in the gaps only: those that come up most for their length."""
+    counts = Counter(names(text[:_INDEXED])) if room else Counter()
+    ranked = sorted((-count / (len(name) + 1), name) for name, count in counts.items() if name not in shown)
+    if told := within((name for _, name in ranked), room):
+        yield f"[hotset: names in what was left out: {' '.join(told)}]"
 
 
 def _echo(piece: Piece) -> str:
@@ -87,58 +151,36 @@ def _echo(piece: Piece) -> str:
     )
 
 
-def _changes(before: bytes, text: str, piece: Piece) -> str:
+def _changed(before: bytes, text: str, piece: Piece) -> str:
     """What changed since the same call was made last; nothing where that is no shorter to say."""
-    if len(before) > _MOST_COMPARED or len(text) > _MOST_COMPARED:
+    difference = changes(before.decode("utf-8", "replace"), text)
+    if not difference:
         return ""
-    old, new = before.decode("utf-8", "replace").splitlines(), text.splitlines()
-    shown = list(_difference(old, new))
-    if not shown:
-        return ""
-    head = (
+    told = (
         "[hotset: as the result of the same call above, except for these lines (- as it was, + as it is now); "
-        f'retrieve_context(id="{content_id(piece.content)}") shows it whole]'
+        f'retrieve_context(id="{content_id(piece.content)}") shows it whole]\n{difference}'
     )
-    told = "\n".join([head, *shown])
     return told if len(told) <= _WORTH * len(text) else ""
 
 
-def _difference(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
-    """A unified difference. Line numbers that a tool printed are no part of a line: an insertion would change all behind it."""
-    bare_old, bare_new = [_bare(line) for line in old], [_bare(line) for line in new]
-    start = 0
-    while start < min(len(old), len(new)) and bare_old[start] == bare_new[start]:
-        start += 1
-    end = 0
-    while end < min(len(old), len(new)) - start and bare_old[-1 - end] == bare_new[-1 - end]:
-        end += 1
-    old_end, new_end = len(old) - end, len(new) - end
-    if max(old_end, new_end) - start > _MOST_CHANGED or (old_end == start and new_end == start):
-        return
-    matcher = difflib.SequenceMatcher(None, bare_old[start:old_end], bare_new[start:new_end], autojunk=False)
-    yield from _lines_of(new, max(0, start - _CONTEXT), start, " ")
-    for tag, a, b, c, d in matcher.get_opcodes():
-        if tag == "equal":
-            yield from _unchanged(new, start + c, start + d)
-        else:
-            yield from _lines_of(old, start + a, start + b, "-")
-            yield from _lines_of(new, start + c, start + d, "+")
-    yield from _lines_of(new, new_end, min(len(new), new_end + _CONTEXT), " ")
+def _row(spot: Spot, piece: Piece, form: Form, text: str, moment: Moment) -> Shown:
+    told = text.encode("utf-8", "replace")
+    tokens = moment.count(told) if told else piece.tokens
+    if tokens >= piece.tokens:
+        form, told, tokens = Form.FULL, b"", piece.tokens
+    return Shown(spot, form, told, tokens, piece.tokens, Cause.BIRTH, moment.now)
 
 
-def _unchanged(new: Sequence[str], first: int, last: int) -> Iterator[str]:
-    if last - first <= 2 * _CONTEXT + 1:
-        yield from _lines_of(new, first, last, " ")
-        return
-    yield from _lines_of(new, first, first + _CONTEXT, " ")
-    yield f"… lines {first + _CONTEXT + 1}-{last - _CONTEXT}: unchanged …"
-    yield from _lines_of(new, last - _CONTEXT, last, " ")
+def _sought(lines: Sequence[Line], index: int) -> frozenset[str]:
+    """What the latest prompt and the words before the call are about."""
+    asked: list[Piece] = []
+    for line in reversed(lines[:index]):
+        if not answers(line):
+            asked += [each for each in line.pieces if each.kind in _SAYING or each.kind.family is Kind.TOOL_CALL]
+        if any(each.kind is Kind.PROMPT for each in line.pieces) or len(asked) > _LOOKED_BACK:
+            break
+    return frozenset(name for piece in asked for name in names(_said(piece)))
 
 
-def _lines_of(lines: Sequence[str], first: int, last: int, mark: str) -> Iterator[str]:
-    for line in lines[first:last]:
-        yield mark + line
-
-
-def _bare(line: str) -> str:
-    return _NUMBERED.sub("", line)
+def _said(piece: Piece) -> str:
+    return spoken(piece.content) if piece.kind.family is Kind.TOOL_CALL else piece.content.decode("utf-8", "replace")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{3,}[A-Za-z0-9_]")
 _TELLING = re.compile(r"[0-9_/.]|(?<=.)[A-Z]")
 _LONGEST = 120
-_REMEMBERED = 8192  # a long session's pages; each entry is a small set
 
 
 def names(text: str) -> Iterator[str]:
@@ -22,23 +20,33 @@ def names(text: str) -> Iterator[str]:
             yield name
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def names_in(content: bytes) -> frozenset[str]:
+def names_of(content: bytes) -> frozenset[str]:
     """The names of a page."""
     return frozenset(names(content.decode("utf-8", "replace")))
 
 
+def within(words: Iterable[str], room: int) -> list[str]:
+    """As many of the words, from the first on, as so many characters hold."""
+    kept: list[str] = []
+    for word in words:
+        room -= len(word) + 1
+        if room < 0:
+            break
+        kept.append(word)
+    return kept
+
+
 def spoken(arguments: bytes) -> str:
     """A call's arguments as plain text: the strings and numbers of its JSON, one a line; other text as it is."""
+    return "\n".join(leaves(arguments))
+
+
+def leaves(arguments: bytes) -> Iterator[str]:
+    """The strings and numbers of a call's arguments, in their order; other text than JSON as it is."""
     try:
-        tree = msgspec.json.decode(arguments)
+        todo = [msgspec.json.decode(arguments)]
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return arguments.decode("utf-8", "replace")
-    return "\n".join(_leaves(tree))
-
-
-def _leaves(tree: object) -> Iterator[str]:
-    todo = [tree]
+        todo = [arguments.decode("utf-8", "replace")]
     while todo:
         here = todo.pop()
         if isinstance(here, str):

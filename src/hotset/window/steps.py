@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hotset.nouns.page import Kind, Role
-from hotset.nouns.window import Line
+from hotset.nouns.window import Line, Piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,17 @@ def steps(lines: Sequence[Line]) -> Iterator[Step]:
 
 def answers(line: Line) -> bool:
     """Does it bring results of calls?"""
-    return line.role is Role.TOOL or any(piece.call and piece.kind.family is not Kind.TOOL_CALL for piece in line.pieces)
+    return line.role is Role.TOOL or (line.role is Role.USER and any(map(is_result, line.pieces)))
+
+
+def is_result(piece: Piece) -> bool:
+    """A page that a call brought: text, or an image."""
+    return bool(piece.call) and piece.kind.family is not Kind.TOOL_CALL
+
+
+def is_prompt(line: Line) -> bool:
+    """Did the user speak, and nothing else happen?"""
+    return any(piece.kind is Kind.PROMPT for piece in line.pieces) and not answers(line)
 
 
 def _only_answers(line: Line) -> bool:

@@ -1,23 +1,27 @@
-"""The line that stays of what left: what it was, how much, when, what it was about, and the call that brings it back."""
+"""What stays of what left: what it was, how much, when, what it was about, what was done, and the call that brings it back."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
+from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind
-from hotset.nouns.window import Line, Piece, Spot, Stub
-from hotset.window.names import names, spoken
-from hotset.window.steps import answers
+from hotset.nouns.window import Line, Spot, Stub
+from hotset.window.names import leaves, names, spoken, within
+from hotset.window.steps import answers, is_result
+from hotset.window.weighing import whole
 
 _TOPICS, _ENTITIES, _HINTS = 5, 24, 3
-_MENTIONED = 600
-"""Characters of names that a stretch's log ends with."""
+_READ = 40_000
+"""Bytes of one page that are looked at."""
 
-_SAID = 100
 _ERRORS = ("error", "Error", "ERROR", "failed", "FAILED", "Traceback", "fatal:")
+_HEADING = "What was done there, by number of the reply:"
+_CALLED_WEIGHS = 4
+"""How much more a name counts that a call used than one that a result mentioned: it was acted upon."""
 
 
 def stub_of(spots: Sequence[Spot], lines: Sequence[Line], turns: tuple[int, int], kind: str, time: float) -> Stub:
@@ -28,7 +32,7 @@ def stub_of(spots: Sequence[Spot], lines: Sequence[Line], turns: tuple[int, int]
         kind=kind,
         spots=tuple(spots),
         turns=turns,
-        tokens=sum(line.extra + sum(piece.tokens for piece in line.pieces) for line in lines),
+        tokens=sum(map(whole, lines)),
         time=time,
         topics=tuple((paths + others)[:_TOPICS]),
         entities=tuple((paths + others)[:_ENTITIES]),
@@ -51,76 +55,104 @@ def reference(stub: Stub) -> str:
 
 def stretch(stub: Stub, log: Iterable[str], summary: str = "") -> str:
     """What stands in place of a stretch of work: the reference, a summary where there is one, and what was done."""
-    entries = [entry for entry in log if entry]
     told = [reference(stub)]
     if summary:
         told.append(summary)
-    if entries:
-        told += ["What was done there:", *entries]
-    written = "\n".join(told)
-    missing = [name for name in stub.entities if name not in written]
-    if missing:
-        told.append(f"Also there: {' '.join(_within(missing, _MENTIONED))}")
-    return "\n".join(told)
+    return "\n".join([*told, _HEADING, *log])
 
 
-def entry(lines: Sequence[Line], number: int, room: int) -> str:
-    """One line of a log: what the model said and called in one step, and how it went."""
+def entries(steps: Iterable[tuple[int, Sequence[Line]]], knobs: Knobs) -> Iterator[str]:
+    """The log of steps that leave together: for each its number, what the model said and called, and how it went.
+
+    The arguments of calls stand as they were written, because later calls repeat them more than anything else. A name that was
+    told once is not told again.
+    """
+    told: set[str] = set()
+    for number, lines in steps:
+        text = "\n".join(_entry(number, lines, knobs, told))
+        told.update(names(text))
+        yield text
+
+
+def _entry(number: int, lines: Sequence[Line], knobs: Knobs, told: set[str]) -> Iterator[str]:
     pieces = [piece for line in lines for piece in line.pieces]
-    said = next((_line(piece) for piece in pieces if piece.kind is Kind.RESPONSE and piece.content.strip()), "")
-    done = "; ".join(
-        f"{piece.tool} {' '.join(spoken(piece.content).split())}".strip()
-        for piece in pieces
-        if piece.kind.family is Kind.TOOL_CALL and not answers_call(piece)
-    )
-    went = next((found for line in lines if answers(line) for piece in line.pieces if (found := _error(piece))), "")
-    told = _clip(done, room) if done else _clip(said, 2 * room)
-    if done and said:
-        told = f"{_clip(said, min(_SAID, room // 2))} | {told}"
-    return f"- {number}: {told}" + (f" -> {_clip(went, room // 2)}" if went else "")
+    calls = [piece for piece in pieces if piece.kind.family is Kind.TOOL_CALL]
+    said = next((_flat(piece.content[:_READ]) for piece in pieces if piece.kind is Kind.RESPONSE and piece.content.strip()), "")
+    tools = f"[{', '.join(dict.fromkeys(piece.tool for piece in calls))}]" if calls else ""
+    yield " ".join(part for part in (f"{number}.", _clip(said, knobs.said if calls else 2 * knobs.entry), tools) if part)
+    for piece in calls:
+        for leaf in leaves(piece.content):
+            yield from _argument(leaf, knobs.entry, told)
+    for line in lines:
+        if answers(line):
+            yield from _results(line, knobs, told)
 
 
-def answers_call(piece: Piece) -> bool:
-    return piece.kind.family is Kind.TOOL_RESULT
+def _argument(leaf: str, room: int, told: set[str]) -> Iterator[str]:
+    """An argument as it was written; of a long one its beginning, in whole lines, and the names in the rest."""
+    leaf = leaf.strip()
+    if len(leaf) <= room:
+        if leaf:
+            yield leaf
+        return
+    head = _beginning(leaf, room // 2)
+    yield f"{head} …"
+    rest = dict.fromkeys(name for name in names(leaf[len(head) :]) if name not in told and name not in head)
+    if mentioned := within(rest, room // 2):
+        told.update(mentioned)
+        yield f"… {' '.join(mentioned)}"
 
 
-def _line(piece: Piece) -> str:
-    return " ".join(piece.content[:1000].decode("utf-8", "replace").split())
+def _beginning(text: str, room: int) -> str:
+    cut = text.rfind("\n", 0, room)
+    return text[: cut if cut > room // 2 else room].rstrip()
 
 
-def _error(piece: Piece) -> str:
-    if piece.kind.family is not Kind.TOOL_RESULT:
-        return ""
-    text = piece.content[:20_000].decode("utf-8", "replace")
+def _results(line: Line, knobs: Knobs, told: set[str]) -> Iterator[str]:
+    for piece in line.pieces:
+        if piece.kind is Kind.IMAGE:
+            yield "-> an image"
+        elif is_result(piece):
+            text = piece.content[:_READ].decode("utf-8", "replace")
+            if went := _error(text):
+                yield f"-> {_clip(went, knobs.entry)}"
+            if found := _mentioned(text, knobs.mentions, told):
+                told.update(found)
+                yield f"-> {' '.join(found)}"
+
+
+def _mentioned(text: str, room: int, told: set[str]) -> list[str]:
+    """The names of a result that no line above has told: those that come up most."""
+    if not room:
+        return []
+    counts = Counter(name for name in names(text) if name not in told)
+    return within((name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))), room)
+
+
+def _error(text: str) -> str:
     if not any(word in text for word in _ERRORS):
         return ""
-    return next((" ".join(line.split()) for line in text.splitlines() if any(word in line for word in _ERRORS)), "")
+    return next(" ".join(line.split()) for line in text.splitlines() if any(word in line for word in _ERRORS))
 
 
 def _commonest(lines: Sequence[Line]) -> tuple[list[str], list[str]]:
-    """Paths, and other names, the most frequent first; calls count more, because they were acted upon."""
+    """Paths, and other names, the most frequent first."""
     found: Counter[str] = Counter()
     for line in lines:
         for piece in line.pieces:
-            if piece.kind is Kind.IMAGE or piece.kind is Kind.THINKING:
+            if piece.kind in (Kind.IMAGE, Kind.THINKING):
                 continue
             called = piece.kind.family is Kind.TOOL_CALL
-            text = spoken(piece.content) if called else piece.content[:40_000].decode("utf-8", "replace")
+            text = spoken(piece.content) if called else piece.content[:_READ].decode("utf-8", "replace")
             for name in names(text):
-                found[name] += 4 if called else 1
+                found[name] += _CALLED_WEIGHS if called else 1
     ranked = [name for name, _ in sorted(found.items(), key=lambda item: (-item[1], item[0]))]
     paths = [name for name in ranked if "/" in name]
     return paths, [name for name in ranked if "/" not in name]
 
 
-def _within(words: Iterable[str], room: int) -> list[str]:
-    kept: list[str] = []
-    for word in words:
-        room -= len(word) + 1
-        if room < 0:
-            break
-        kept.append(word)
-    return kept
+def _flat(content: bytes) -> str:
+    return " ".join(content.decode("utf-8", "replace").split())
 
 
 def _clip(text: str, room: int) -> str:

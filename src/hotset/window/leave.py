@@ -1,0 +1,124 @@
+"""What stands in place of steps that leave: one stub for each stretch of them, or one for each page where messages must stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from hotset.nouns.knobs import Knobs
+from hotset.nouns.window import WHOLE, Cause, Form, Line, Shown, Spot, Stub
+from hotset.window.moment import Moment
+from hotset.window.steps import Step
+from hotset.window.stub import entries, reference, stretch, stub_of
+from hotset.window.summary import within
+from hotset.window.weighing import Weighed, whole
+
+_CHARS_PER_TOKEN = 4
+_SUMMARY_SHARE = 0.1
+"""What summaries may take of the stretch that leaves: its log comes to a few per cent."""
+
+
+@dataclass(slots=True)
+class Departure:
+    """What leaves with one plan."""
+
+    cause: Cause | None = None
+    rows: list[Shown] = field(default_factory=list)
+    stubs: list[Stub] = field(default_factory=list)
+
+
+def leave(weighed: Weighed, leaving: Sequence[Step], knobs: Knobs, moment: Moment, cause: Cause) -> Departure:
+    """Steps, in the order of the conversation, leave."""
+    departure = Departure(cause)
+    for run in _runs(leaving):
+        if run[0].sticky:
+            for spot, tokens in weighed.stubbable(run[0]):
+                _stub_page(departure, _Page.of(weighed, run[0], spot, tokens), moment)
+        else:
+            _collapse(departure, weighed, run, knobs, moment)
+    return departure
+
+
+def squeeze(departure: Departure, weighed: Weighed, room: float, moment: Moment) -> None:
+    """Where the window would still overflow: older logs shrink to their reference, then the largest late results leave too."""
+    after = weighed.after(departure.rows)
+    over = after.total - room
+    for line in weighed.lines:
+        row = after.shown.get(Spot(line.chain, WHOLE)) if over > 0 else None
+        if row is not None and b"\n" in row.text:
+            text = row.text.split(b"\n", 1)[0]
+            tokens = moment.count(text) + line.extra
+            departure.rows.append(Shown(row.spot, Form.GONE, text, tokens, row.whole, Cause.OVERFLOW, moment.now))
+            over -= row.tokens - tokens
+    late = [
+        _Page.of(weighed, step, spot, tokens)
+        for step in weighed.steps
+        if over > 0 and after.is_resident(step)
+        for spot, tokens in after.stubbable(step)
+    ]
+    for page in sorted(late, key=lambda page: -page.tokens):
+        if over <= 0:
+            return
+        over -= _stub_page(departure, page, moment)
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A result at its place, as it is shown."""
+
+    step: int
+    spot: Spot
+    line: Line
+    tokens: int
+
+    @classmethod
+    def of(cls, weighed: Weighed, step: Step, spot: Spot, tokens: int) -> _Page:
+        return cls(step.number, spot, next(line for line in weighed.inside(step) if line.chain == spot.chain), tokens)
+
+
+def _runs(leaving: Sequence[Step]) -> Iterator[list[Step]]:
+    """Steps that stand side by side leave together; one whose messages must stay is alone."""
+    run: list[Step] = []
+    for step in leaving:
+        if run and (step.sticky or run[-1].sticky or step.first != run[-1].last + 1):
+            yield run
+            run = []
+        run.append(step)
+    if run:
+        yield run
+
+
+def _collapse(departure: Departure, weighed: Weighed, run: Sequence[Step], knobs: Knobs, moment: Moment) -> None:
+    assert departure.cause is not None
+    first, last = run[0], run[-1]
+    lines = weighed.lines[first.first : last.last + 1]
+    spots = [Spot(line.chain, WHOLE) for line in lines]
+    stub = stub_of(spots, lines, (first.number, last.number), "conversation", moment.now)
+    before = sum(map(weighed.of, run))
+    summary = within(moment.summaries, first.number, last.number, int(_SUMMARY_SHARE * _CHARS_PER_TOKEN * before))
+    log = entries(((step.number, weighed.inside(step)) for step in run), knobs)
+    text = stretch(stub, log, summary).encode("utf-8", "replace")
+    tokens = moment.count(text) + lines[0].extra
+    if tokens >= before:
+        return
+    told = [(text, tokens), *((b"", 0) for _ in lines[1:])]
+    departure.stubs.append(stub)
+    departure.rows += [
+        Shown(spot, Form.GONE, said, weight, whole(line), departure.cause, moment.now)
+        for spot, line, (said, weight) in zip(spots, lines, told, strict=True)
+    ]
+
+
+def _stub_page(departure: Departure, page: _Page, moment: Moment) -> int:
+    """A result becomes its reference; tells how many tokens that saves."""
+    assert departure.cause is not None
+    piece = page.line.pieces[page.spot.position]
+    alone = Line(page.line.chain, page.line.role, (piece,))
+    stub = stub_of([page.spot], [alone], (page.step, page.step), str(piece.kind), moment.now)
+    text = reference(stub).encode()
+    tokens = moment.count(text)
+    if tokens >= page.tokens:
+        return 0
+    departure.stubs.append(stub)
+    departure.rows.append(Shown(page.spot, Form.STUB, text, tokens, piece.tokens, departure.cause, moment.now))
+    return page.tokens - tokens

@@ -1,0 +1,40 @@
+"""What holds while a plan is made and is not part of the conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from hotset.nouns.page import Chain
+from hotset.nouns.price import Price
+
+_SLICE = 2000
+"""Tokens that a retrieval brings back."""
+
+_ASKING = 60
+"""Tokens that a model writes to ask for it."""
+
+_OUTPUT = 5.0
+"""What a token of a reply costs, in tokens of a prompt, where no price is known: the ratio of most lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    now: float
+    price: Price
+    count: Callable[[bytes], int]
+    """Tokens of a text."""
+    fixed: int = 0
+    """Tokens of what stands before the messages: system text and tools."""
+    scale: float = 1.0
+    """How many tokens the provider counts for one of ours."""
+    pinned: frozenset[Chain] = frozenset()
+    """Messages whose steps never leave."""
+    summaries: Mapping[int, str] = field(default_factory=dict)
+    """What was written about the steps up to a number, by that number."""
+
+    def retrieval(self, prompt: int) -> float:
+        """What one retrieval costs beside a prompt of so many tokens, in uncached input tokens."""
+        price = self.price
+        output = price.output / price.input if price.input else _OUTPUT
+        return price.read * prompt + price.write * _SLICE + output * _ASKING
