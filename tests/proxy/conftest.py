@@ -19,6 +19,7 @@ from hotset.surfaces.proxy.address import Address, ask
 from hotset.testing import ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.script import Script
+from tests.proxy.talking import SHORTENING
 from tests.proxy.wire import PATHS, Answer, call
 
 
@@ -69,6 +70,7 @@ def pair(tmp_path: Path) -> Iterator[Callable[..., Pair]]:
         def make(script: Script | None = None, *, strict: bool = False, **settings: Any) -> Pair:
             upstream = stack.enter_context(ScriptedUpstream(script, now=stopped, strict=strict))
             folder = tmp_path / "data"
+            settings = {"knobs": SHORTENING, **settings}
             proxy = LocalProxy(folder, openai_url=upstream.openai_url, anthropic_url=upstream.anthropic_url, **settings)
             stack.enter_context(proxy)
             return Pair(proxy.address, upstream, folder)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hotset.dialects import DIALECTS
+from hotset.nouns.knobs import Knobs, Limit
 from hotset.nouns.message import DialectName, Message, Part, Reply, Request
 from hotset.nouns.page import Kind
 from hotset.surfaces.proxy.address import Address
@@ -23,6 +24,9 @@ MODELS = {
 OURS = ("retrieve_context", "search_history", "get_turn_range")
 PREFIXES = {DialectName.ANTHROPIC: "toolu_", DialectName.OPENAI_CHAT: "call_", DialectName.OPENAI_RESPONSES: "call_"}
 """What a provider writes before the id that a script gives to a call."""
+
+SHORTENING = Knobs(limit=Limit(3000, 2000), limits={})
+"""Whatever is best for real sessions: here, results of more than 3,000 characters are shortened, of every kind."""
 
 _SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
 

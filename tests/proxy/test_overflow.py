@@ -7,13 +7,13 @@ from itertools import pairwise
 
 import pytest
 
-from hotset import tokens
 from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import Place, Range, Retrieve
 from hotset.runtime import retrieval
 from hotset.store.port import Where
 from hotset.testing import Call, Say
 from hotset.testing.upstream.received import Received
+from hotset.window.ledger import prompt_of
 from tests.proxy.conftest import Pair
 from tests.proxy.talking import Talk, asked, read
 from tests.proxy.wire import DIALECTS
@@ -29,24 +29,19 @@ def _output(number: int) -> str:
     return "\n".join(f"{number}.{line}: {' '.join(chance.choices(_WORDS, k=10))}" for line in range(20))
 
 
-def _work(world: Pair, dialect: str, *, stream: bool) -> Talk:
-    talk = Talk(world.address, dialect, stream)
+def _work(world: Pair, dialect: str, *, stream: bool) -> tuple[Talk, list[int]]:
+    """The session, and the tokens of each of its prompts as the provider counts them."""
+    talk, prompts = Talk(world.address, dialect, stream), list[int]()
     talk.say("Read two hundred files, one after the other.")
     for number in range(_CALLS):
-        assert talk.answer.status == 200, talk.answer.body
         talk.results(_output(number))
-    return talk
+        assert talk.answer.status == 200, talk.answer.body
+        prompts.append(prompt_of(talk.reply.usage))
+    return talk, prompts
 
 
 def _reading(request: Received) -> Say:
     return Say(f"Now the next one ({request.index}).", calls=(read(f"src/part_{request.index}.py"),))
-
-
-def _prompt(request: Received) -> int:
-    """Tokens of a prompt: of what it says, and of its tools."""
-    said = asked(request)
-    parts = [part.content for message in said.messages for part in message.parts]
-    return sum(map(tokens.count, [*parts, *(tool.raw for tool in said.tools), *(part.content for part in said.system)]))
 
 
 @pytest.mark.row("V4")
@@ -59,11 +54,11 @@ def _prompt(request: Received) -> int:
 def test_a_session_of_two_hundred_calls_stays_in_its_window_and_everything_comes_back(pair, dialect, stream):
     world = pair(_reading, strict=True, budget=_BUDGET)
 
-    talk = _work(world, dialect, stream=stream)
+    talk, prompts = _work(world, dialect, stream=stream)
 
     requests = world.upstream.requests
     assert len(requests) == _CALLS + 1
-    assert max(map(_prompt, requests)) <= _BUDGET
+    assert 0 < max(prompts) <= _BUDGET
     assert len(talk.sent[-1]) > 5 * len(requests[-1].body)
     assert "[CTX-REF:" in requests[-1].body.decode()
     with world.store() as store:
@@ -107,7 +102,6 @@ def test_the_line_that_stays_says_how_to_get_back_what_left(pair, dialect):
     wanted = _output(0).splitlines()[7]
     assert wanted not in world.upstream.requests[-2].body.decode()
     assert wanted in answered
-    assert max(map(_prompt, world.upstream.requests)) <= _BUDGET
 
 
 def _breaks(requests: tuple[Received, ...]) -> int:

@@ -17,6 +17,7 @@ from tests.proxy.talking import OURS, Talk, assert_each_extends_the_one_before, 
 from tests.proxy.test_killed import serving
 from tests.proxy.wire import DIALECTS
 
+_FUNCTIONS = 700  # more than is shown of any file
 _BEFORE, _AFTER = 4, 3
 """Turns before and after the other proxy takes over."""
 
@@ -56,7 +57,7 @@ def _work(place: Place, dialect: str, *, stream: bool) -> Talk:
     talk.say("Read the files.")
     for turn in range(1, _BEFORE + _AFTER + 1):
         talk.address = place(turn)
-        talk.results(code("zero" if turn == 1 else f"part{turn}"))
+        talk.results(code("zero" if turn == 1 else f"part{turn}", _FUNCTIONS))
     assert talk.text == "Done."
     assert not any(ours in talk.wrote for ours in OURS)
     return talk

@@ -50,7 +50,7 @@ class Knobs:
     """Other limits for some kinds of results."""
     tools: Mapping[str, Limit] = field(default_factory=dict)
     """Other limits for some tools, by name; they win over `limits`."""
-    index: int = 1200
+    index: int = 400
     """Characters of names that an excerpt lists of what it leaves out, for a window of 128,000 tokens or more."""
     echo: bool = True
     """Results that stand already become a line that says where; changed ones show what changed."""
@@ -68,7 +68,7 @@ class Knobs:
     """Characters of what the model said, in the log that stays of each step that left."""
     entry: int = 200
     """Characters of each argument of its calls in that log."""
-    mentions: int = 500
+    mentions: int = 250
     """Characters of names from each result in that log."""
 
     def limit_of(self, kind: Kind, tool: str) -> Limit:

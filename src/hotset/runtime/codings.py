@@ -6,7 +6,7 @@ import sys
 import zlib
 from collections.abc import AsyncIterator, Iterator
 
-from hotset.errors import Malformed
+from hotset.errors import Malformed, UpstreamFailed
 from hotset.nouns.call import Response, header
 
 if sys.version_info >= (3, 14):
@@ -63,7 +63,10 @@ async def plain(response: Response) -> Response:
 
 async def _decoded(response: Response, coding: str) -> AsyncIterator[bytes]:
     body = b"".join([chunk async for chunk in response.chunks])
-    yield salvage(body, coding)
+    try:
+        yield decode(body, coding)
+    except Malformed as error:  # half of it would look whole to the client
+        raise UpstreamFailed(f"the reply cannot be unpacked: {error}") from error
 
 
 def _join(pieces: Iterator[bytes], coding: str) -> bytes:

@@ -22,11 +22,11 @@ from hotset.nouns.message import Message, Request, Tool, Usage
 from hotset.nouns.page import ROOT, Chain, Role
 from hotset.nouns.price import Price, Prices
 from hotset.nouns.window import WHOLE, Hidden, Line, Plan, Sent, Spot, Table
+from hotset.runtime.calibrating import Calibrations
 from hotset.runtime.lines import Scales
 from hotset.runtime.resuming import Resuming
 from hotset.runtime.words import Words
 from hotset.store.port import Store
-from hotset.window.calibrate import Calibration, prior
 from hotset.window.plan import Moment, plan
 from hotset.window.price import charge, price_of
 from hotset.window.tools import OUR_TOOLS, SPECS
@@ -119,7 +119,7 @@ class Planner:
         self._words = Words()
         self.resuming = Resuming()
         self._tables: OrderedDict[Chain, _Held] = OrderedDict()
-        self._calibrations: dict[str, Calibration] = {}
+        self._calibrations = Calibrations()
         self._price = lru_cache(maxsize=64)(partial(_price_in, config.prices))
         self._lock = Lock()
 
@@ -139,10 +139,11 @@ class Planner:
         table = self._table(links, store)
         hidden = {each.chain: found for each in links if (found := table.hidden.get(each.chain))} if offered else {}
         lines = self._scales.lines(links, request.model, hidden)
-        ratio = self._ratio(request.model)
+        ratio = self._calibrations.ratio(request.model, store)
         own = self._scales.fixed(request)
         fixed = own + (_tools_weigh() if offered else 0)
-        moment = Moment(now, price, _counter(request.model), fixed, ratio, summaries=self._summaries(lines, store))
+        written = self._summaries(lines, store) if table.sent else {}
+        moment = Moment(now, price, _counter(request.model), fixed, ratio, summaries=written)
         knobs = self._knobs(request, price, agent, offered=offered)
         made = plan(lines, table, knobs, moment) if not off else _as_it_came(lines, table)
         outgoing = request if off else self._as_planned(request, links, made, hidden, dialect)
@@ -182,11 +183,9 @@ class Planner:
                 self._tables.pop(prepared.before.head, None)
             self._hold(table, self._monotonic())
 
-    def settled(self, prepared: Prepared, reported: Usage) -> None:
-        """Learns from what the provider counted for the prompt."""
-        model, told = prepared.request.model, reported.input + reported.cache_read + reported.cache_write
-        with self._lock:
-            self._calibrations[model] = self._calibrations.get(model, prior(model)).observed(prepared.estimated, told)
+    def settled(self, prepared: Prepared, reported: Usage) -> Hidden | None:
+        """Learns from what the provider counted for the prompt; gives the row to be kept where that made a difference."""
+        return self._calibrations.observed(prepared.request.model, prepared.estimated, reported)
 
     def _as_planned(
         self, own: Request, links: Sequence[Link], made: Plan, hidden: Mapping[Chain, Hidden], dialect: Dialect
@@ -214,10 +213,6 @@ class Planner:
         knobs = replace(self._config.knobs_for(agent), window=min(self._config.budget or room, room))
         # Without our tools the model could not ask for what is missing: then pages leave only where the window would overflow.
         return knobs if offered else replace(knobs, limit=NEVER, limits={}, tools={}, echo=False, early=False, most=0)
-
-    def _ratio(self, model: str) -> float:
-        with self._lock:
-            return (self._calibrations.get(model) or prior(model)).ratio
 
     def _table(self, links: Sequence[Link], store: Store) -> Table:
         now = self._monotonic()

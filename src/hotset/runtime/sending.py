@@ -133,7 +133,8 @@ class Sending:
         usage = summed(rounds)
         if not reply.complete or usage == Usage():
             return
-        self.machine.planner.settled(self.prepared, rounds[0])
+        if (learned := self.machine.planner.settled(self.prepared, rounds[0])) is not None:
+            self.record.also(Hid(self.record.id, learned))
         bill = replace(
             self.prepared.bill,
             sent=replace(self.prepared.bill.sent, output=usage.output),

@@ -70,7 +70,3 @@ def _reworded(message: Message, words: _Words, dialect: Dialect) -> Message:
         except ValueError:
             continue
     return message
-
-
-def _size(message: Message, said: Message) -> int:
-    return len(message.raw) + len(said.raw)

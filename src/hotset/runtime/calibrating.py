@@ -1,0 +1,66 @@
+"""How many tokens a provider counts for one of ours, learned from its reports and kept, so that a restart counts alike."""
+
+from __future__ import annotations
+
+from threading import Lock
+
+import msgspec
+
+from hotset.nouns.message import Usage
+from hotset.nouns.page import Chain
+from hotset.nouns.window import Hidden
+from hotset.store.port import Store
+from hotset.window.calibrate import Calibration, from_numbers, prior
+
+_WORTH_KEEPING = 0.002
+"""A change of the ratio that would move the edge of a window of 128,000 tokens by 250: less makes no other plan."""
+
+_MOST_MODELS = 256
+
+
+class Calibrations:
+    """Safe to use from several threads. Kept as rows of the page table under a name of their own."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Calibration] = {}
+        self._kept: dict[str, float] = {}
+        """For each model, the ratio that is in the store."""
+        self._lock = Lock()
+
+    def ratio(self, model: str, store: Store) -> float:
+        with self._lock:
+            known = self._known.get(model)
+        if known is None:
+            known = self._read(model, store)
+        return known.ratio
+
+    def observed(self, model: str, estimated: int, reported: Usage) -> Hidden | None:
+        """Learns from what a provider counted for a prompt; gives the row to be kept where that made a difference."""
+        told = reported.input + reported.cache_read + reported.cache_write
+        with self._lock:
+            now = self._known.get(model, prior(model)).observed(estimated, told)
+            self._know(model, now)
+            if abs(now.ratio - self._kept.get(model, prior(model).ratio)) < _WORTH_KEEPING:
+                return None
+            self._kept[model] = now.ratio
+        return Hidden(_name(model), instead=msgspec.json.encode(now.as_numbers()))
+
+    def _read(self, model: str, store: Store) -> Calibration:
+        name = _name(model)
+        row = store.table([name]).hidden.get(name)
+        numbers = msgspec.json.decode(row.instead, type=dict[str, float]) if row is not None else {}
+        found = from_numbers(numbers, model)
+        with self._lock:
+            self._know(model, found)
+            self._kept[model] = found.ratio
+        return found
+
+    def _know(self, model: str, calibration: Calibration) -> None:
+        if len(self._known) >= _MOST_MODELS and model not in self._known:
+            self._known.clear()
+            self._kept.clear()
+        self._known[model] = calibration
+
+
+def _name(model: str) -> Chain:
+    return Chain(f"calibration:{model}")
