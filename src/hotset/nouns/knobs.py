@@ -50,7 +50,7 @@ class Knobs:
     """Other limits for some kinds of results."""
     tools: Mapping[str, Limit] = field(default_factory=dict)
     """Other limits for some tools, by name; they win over `limits`."""
-    index: int = 400
+    index: int = 1200
     """Characters of names that an excerpt lists of what it leaves out, for a window of 128,000 tokens or more."""
     echo: bool = True
     """Results that stand already become a line that says where; changed ones show what changed."""
@@ -60,7 +60,7 @@ class Knobs:
     """Kinds of pages whose steps leave last."""
     early: bool = True
     """Pages may leave before the window is full, where the price model says that it pays."""
-    regret: float = 6.5
+    regret: float = 10.0
     """How many retrievals a batch of departures is expected to cause: what it must save at least, beside its own price."""
     patience: int = 60
     """The most calls that a session is expected to go on for."""
@@ -68,7 +68,7 @@ class Knobs:
     """Characters of what the model said, in the log that stays of each step that left."""
     entry: int = 200
     """Characters of each argument of its calls in that log."""
-    mentions: int = 250
+    mentions: int = 500
     """Characters of names from each result in that log."""
 
     def limit_of(self, kind: Kind, tool: str) -> Limit:

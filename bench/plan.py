@@ -1,0 +1,70 @@
+"""How long a plan takes: 1,000 pages, 200,000 tokens, one new result with each call, over a real store. `make bench-plan`."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from bench.results import quantile, tell
+from hotset import tokens
+from hotset.config import load
+from hotset.dialects import DIALECTS
+from hotset.nouns.knobs import Knobs
+from hotset.nouns.message import DialectName
+from hotset.runtime.planning import Planner
+from hotset.store.sqlite import SqliteStore
+
+_PAGES = 1000
+_CALLS = 60
+_TOOLS = [{"name": "read_file", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}]
+
+
+def main() -> None:
+    tokens.warm()
+    with tempfile.TemporaryDirectory() as folder, closing(SqliteStore.open(Path(folder) / "store")) as store:
+        config = replace(load(project=folder, data=folder, environ={}), knobs=Knobs(early=False))
+        tell("plan", {"1000pages": {"hotset": _figures(Planner(config), store)}})
+
+
+def _figures(planner: Planner, store: SqliteStore) -> dict[str, float]:
+    """Everything between a parsed request and the bytes that go out: weighing, planning, rendering, checking."""
+    dialect = DIALECTS[DialectName.ANTHROPIC]
+    messages = [{"role": "user", "content": "Find the fault."}]
+    for n in range(_PAGES // 2):
+        messages += _step(n, 14)
+    seconds: list[float] = []
+    for n in range(_CALLS + 1):
+        messages += _step(_PAGES + n, 120 if n % 4 == 0 else 14)
+        body = {"model": "claude-opus-5", "max_tokens": 1000, "tools": _TOOLS, "messages": messages}
+        request = dialect.parse(json.dumps(body).encode())
+        began = time.perf_counter()
+        prepared = planner.prepare(request, dialect, store, 1000.0 + n, "anthropic", off=False)
+        seconds.append(time.perf_counter() - began)
+        planner.went_out(prepared)
+    warm = seconds[1:]
+    return {
+        "pages": sum(len(message.parts) for message in request.messages),
+        "tokens": prepared.plan.whole,
+        "p50_ms": 1000 * quantile(warm, 0.5),
+        "p95_ms": 1000 * quantile(warm, 0.95),
+        "max_ms": 1000 * max(warm),
+        "first_ms": 1000 * seconds[0],
+    }
+
+
+def _step(n: int, lines: int) -> list[dict[str, object]]:
+    id = f"toolu_{n:05}"
+    text = "\n".join(f"src/part_{n}/module_{k}.py:{k * 7}: value_{k} = compute(value_{n})" for k in range(lines))
+    call = {"type": "tool_use", "id": id, "name": "read_file", "input": {"path": f"src/part_{n}"}}
+    return [
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": text}]},
+    ]
+
+
+if __name__ == "__main__":
+    main()
