@@ -213,7 +213,7 @@ def test_no_knob_is_out_of_the_file_s_reach(config):
         ("[window]\nwindow = 100000", r"cannot say 'window'; it can say off, inject, budget, profile, high"),
         ("[window]\nhigh = 1.5", "high of .* is a share of the window"),
         ("[window]\nhigh = 'much'", "high of .* must be a number from 0 up"),
-        ("[window]\nlow = 0.9", r"low \(0.9\).* must not be above high \(0.85\)"),
+        ("[window]\nlow = 0.97", r"low \(0.97\).* must not be above high \(0.95\)"),
         ("[window]\nkeep = 0", "keep of .* must be a whole number from 1 up"),
         ("[window]\nkeep = 2.5", "keep of .* must be a whole number"),
         ("[window]\necho = 1", "echo of .* must be true or false"),

@@ -21,7 +21,7 @@ from tests.proxy.wire import post
 
 TOOLS = [{"name": "Read", "description": "Reads a file.", "input_schema": {"type": "object", "properties": {}}}]
 LONG = "\n".join(f"{number:04d} the needle is not in this line" for number in range(400))
-KNOBS = Knobs(limit=Limit(1000, 400), early=False)
+KNOBS = Knobs(limit=Limit(1000, 400), limits={}, early=False)
 
 
 class Agent:
@@ -121,7 +121,7 @@ def test_a_person_reads_instead_of_x_we_sent_y(desk: Desk, play):
 
 
 def test_a_run_that_left_is_one_change_with_the_reference_that_stayed(desk: Desk, play):
-    received = play(8, knobs=Knobs(limit=Limit(0, 0), keep=2, most=4, low=0.0, early=False, echo=False))
+    received = play(8, knobs=Knobs(limit=Limit(0, 0), limits={}, keep=2, most=4, low=0.0, early=False, echo=False))
 
     told = desk.run("diff", "last", "last", "--json").json()
 
@@ -225,7 +225,7 @@ def test_a_turn_that_is_not_there_is_a_finding(filled: Desk):
 
 @pytest.mark.row("V5")
 def test_a_checkpoint_is_told_once_for_each_mark_of_a_session(desk: Desk, play):
-    play(12, knobs=Knobs(limit=Limit(0, 0), keep=2, most=5, low=0.0, early=False, echo=False), budget=40_000)
+    play(12, knobs=Knobs(limit=Limit(0, 0), limits={}, keep=2, most=5, low=0.0, early=False, echo=False), budget=40_000)
 
     with closing(SqliteStore.open(desk.data)) as store:
         (session,) = store.sessions()

@@ -14,7 +14,7 @@ import pytest
 from hotset.config import Summarising, load
 from hotset.errors import BadConfig
 from hotset.nouns.bill import Summary
-from hotset.nouns.knobs import Knobs
+from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.message import DialectName
 from hotset.nouns.turn import Event
 from hotset.store.sqlite import SqliteStore
@@ -29,7 +29,7 @@ from tests.proxy.wire import post
 SMALL = Summarising(model="small-1", upstream="small", seconds=10.0, key="the-summary-key")
 CLIENT = {"authorization": "Bearer the-client-key"}
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
-CROWDED, ROOM = Knobs(low=0.02, keep=2, early=False), 14_000
+CROWDED, ROOM = Knobs(high=0.85, low=0.02, keep=2, early=False, limit=NEVER, limits={}), 14_000
 """With these, ten steps find room and sixteen do not."""
 
 NOTES = "- result 3 was odd, the others were as they should be"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotset.dialects import DIALECTS
-from hotset.nouns.knobs import Knobs
+from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.link import Link, link
 from hotset.nouns.message import DialectName, Message, Part
 from hotset.nouns.page import ROOT, Kind, Role, digest
@@ -179,7 +179,7 @@ def test_a_stub_tells_the_latest_summaries_of_its_own_steps_that_fit(summaries, 
 def test_steps_that_leave_are_told_by_their_summary_and_by_none_of_what_stays():
     lines = lines_of(links(talk([(f"I looked at part_{n}.", f"part_{n} " * 300, b"{}") for n in range(20)])))
     summaries = {5: "- parts 1 to 5 are sound", 10: "- parts 6 to 10 are sound", 20: "- part 20 is broken"}
-    made = plan(lines, Table(), Knobs(window=8000, keep=4), moment(summaries))
+    made = plan(lines, Table(), Knobs(window=8000, high=0.85, low=0.25, keep=4, limit=NEVER, limits={}), moment(summaries))
 
     stub = made.shown[Spot(lines[1].chain, WHOLE)].text.decode()
     assert stub.index("- parts 1 to 5 are sound") < stub.index("- parts 6 to 10 are sound") < stub.index("What was done there")
@@ -189,8 +189,10 @@ def test_steps_that_leave_are_told_by_their_summary_and_by_none_of_what_stays():
 def test_a_summary_never_keeps_a_small_stretch_from_leaving():
     lines = lines_of(links(talk([("", "a short result, but not too short to leave " * 4, b"{}") for _ in range(20)])))
 
-    left = plan(lines, Table(), Knobs(window=1100, keep=4, entry=20), moment({})).fresh
-    told = plan(lines, Table(), Knobs(window=1100, keep=4, entry=20), moment({10: "much to tell " * 300})).fresh
+    left = plan(lines, Table(), Knobs(window=1100, high=0.85, keep=4, said=20, entry=20, mentions=0), moment({})).fresh
+    told = plan(
+        lines, Table(), Knobs(window=1100, high=0.85, keep=4, said=20, entry=20, mentions=0), moment({10: "much to tell " * 300})
+    ).fresh
 
     assert any(row.form is Form.GONE for row in left)
     assert [row.form for row in told] == [row.form for row in left]

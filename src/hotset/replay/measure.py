@@ -1,4 +1,4 @@
-"""What a policy costs on recorded conversations: tokens, money under the provider's cache rules, and what it makes the model miss.
+"""What a policy costs on recorded conversations: tokens, money under the provider's cache rules, and what the model misses.
 
 A miss is a string or line that an action copies and that no longer stands in anything shown. An action with a miss pays for one
 more call: the prompt read again, a slice of what was missing, and the words to ask for it; the slice then stays for ten calls.

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hotset.nouns.knobs import Knobs, Limit
 from hotset.nouns.page import Kind, digest
-from hotset.nouns.window import WHOLE, Cause, Form, Line, Piece, Shown, Spot
+from hotset.nouns.window import WHOLE, Cause, Form, Piece, Shown, Spot
 from hotset.window.change import changes
 from hotset.window.moment import Moment
 from hotset.window.names import names, spoken, within
 from hotset.window.numbering import bare
 from hotset.window.preview import Origin, closing, preview
-from hotset.window.steps import answers, is_result
+from hotset.window.steps import is_result
+from hotset.window.weighing import Weighed
 
 _LEAST = 400
 """Characters below which a result is never exchanged for a pointer: the pointer would hardly be shorter."""
@@ -28,33 +29,35 @@ _AGAIN = 4
 _ID_LENGTH = 12
 _INDEXED = 200_000  # characters that are looked at for names
 _LOOKED_BACK = 12  # pieces: the latest few calls tell what is looked for; older ones looked for something else
+_NONE: Mapping[int, Shown] = {}
 _SAYING = frozenset({Kind.PROMPT, Kind.RESPONSE})
 
 
-def births(lines: Sequence[Line], sent: int, shown: Mapping[Spot, Shown], knobs: Knobs, moment: Moment) -> list[Shown]:
-    """Rows for the results behind the line `sent` that were never shown."""
-    if not any(map(answers, lines[sent + 1 :])):
+def births(weighed: Weighed, knobs: Knobs, moment: Moment) -> list[Shown]:
+    """Rows for the results behind the latest request that were never shown."""
+    new = range(weighed.sent + 1, len(weighed.lines))
+    if not any(weighed.answering[index] for index in new):
         return []
     seen = Seen()
     calls: dict[str, Piece] = {}
     fresh: list[Shown] = []
-    for index, line in enumerate(lines):
-        if not answers(line):
+    for index, line in enumerate(weighed.lines):
+        if not weighed.answering[index]:
             calls.update((piece.call, piece) for piece in line.pieces if piece.call)
             continue
-        if shown and Spot(line.chain, WHOLE) in shown:
+        own = weighed.rows.get(line.chain, _NONE)
+        if WHOLE in own:
             continue
         for position, piece in enumerate(line.pieces):
             if not is_result(piece):
                 continue
-            spot = Spot(line.chain, position)
             call = calls.get(piece.call)
             result = Result(piece, call.content if call else b"")
-            row = shown.get(spot)
-            if row is None and index > sent:
+            row = own.get(position)
+            if row is None and index in new:
                 limit = seen.limit(result, knobs)
-                sought = _sought(lines, index) if 0 < limit.over < len(piece.content) else frozenset()
-                row = _row(spot, piece, *_born(result, limit, sought, seen, knobs), moment)
+                sought = _sought(weighed, index) if 0 < limit.over < len(piece.content) else frozenset()
+                row = _row(Spot(line.chain, position), piece, *_born(result, limit, sought, seen, knobs), moment)
                 fresh.append(row)
             seen.note(result, row)
     return fresh
@@ -171,11 +174,12 @@ def _row(spot: Spot, piece: Piece, form: Form, text: str, moment: Moment) -> Sho
     return Shown(spot, form, told, tokens, piece.tokens, Cause.BIRTH, moment.now)
 
 
-def _sought(lines: Sequence[Line], index: int) -> frozenset[str]:
+def _sought(weighed: Weighed, index: int) -> frozenset[str]:
     """What the latest prompt and the words before the call are about."""
     asked: list[Piece] = []
-    for line in reversed(lines[:index]):
-        if not answers(line):
+    for before in range(index - 1, -1, -1):
+        line = weighed.lines[before]
+        if not weighed.answering[before]:
             asked += [each for each in line.pieces if each.kind in _SAYING or each.kind.family is Kind.TOOL_CALL]
         if any(each.kind is Kind.PROMPT for each in line.pieces) or len(asked) > _LOOKED_BACK:
             break

@@ -9,7 +9,7 @@ from functools import cache
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Cause
-from hotset.window.leave import Departure, leave, squeeze
+from hotset.window.leave import Departure, fold, leave, squeeze
 from hotset.window.moment import Moment
 from hotset.window.names import names_of, spoken
 from hotset.window.policies import POLICIES, Candidate
@@ -35,13 +35,14 @@ def evict(weighed: Weighed, knobs: Knobs, moment: Moment) -> Departure:
     if not (overflow or crowded or _pays(weighed, may, knobs, moment)):  # the most that could leave would not pay
         return Departure()
     leaving = _leaving(weighed, resident, may, knobs, moment)
+    if not (overflow or crowded or _pays(weighed, leaving, knobs, moment)):
+        return Departure()
+    early = Cause.GROWN if crowded else weighed.lost or Cause.PAYS
+    departure = leave(weighed, leaving, knobs, moment, Cause.OVERFLOW if overflow else early)
+    fold(departure, weighed, room, moment)
     if overflow:
-        departure = leave(weighed, leaving, knobs, moment, Cause.OVERFLOW)
         squeeze(departure, weighed, room, moment)
-        return departure
-    if crowded or _pays(weighed, leaving, knobs, moment):
-        return leave(weighed, leaving, knobs, moment, Cause.GROWN if crowded else weighed.lost or Cause.PAYS)
-    return Departure()
+    return departure
 
 
 def _may_leave(weighed: Weighed, step: Step, knobs: Knobs, moment: Moment) -> bool:
@@ -122,7 +123,8 @@ def _pays(weighed: Weighed, leaving: Sequence[Step], knobs: Knobs, moment: Momen
     evicted = left - log
     if not leaving or evicted <= 0 or price.read <= 0:
         return False
-    behind = sum(weighed.weights[leaving[0].first : weighed.sent + 1]) - left
+    cached = -1 if weighed.lost else weighed.sent
+    behind = weighed.sums[cached + 1] - weighed.sums[min(leaving[0].first, cached + 1)] - left
     regret = knobs.regret * moment.retrieval(moment.fixed + weighed.total - evicted)
     batch = (price.write - price.read) * max(0, behind) + price.write * log + regret
     calls = len(weighed.steps)

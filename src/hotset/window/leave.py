@@ -14,6 +14,9 @@ from hotset.window.summary import within
 from hotset.window.weighing import Weighed, whole
 
 _CHARS_PER_TOKEN = 4
+_LOGS_SHARE = 0.3
+"""Of the window, for the logs of all that left. Beyond it, each batch would make less room than the one before."""
+
 _SUMMARY_SHARE = 0.1
 """What summaries may take of the stretch that leaves: its log comes to a few per cent."""
 
@@ -39,27 +42,47 @@ def leave(weighed: Weighed, leaving: Sequence[Step], knobs: Knobs, moment: Momen
     return departure
 
 
-def squeeze(departure: Departure, weighed: Weighed, room: float, moment: Moment) -> None:
-    """Where the window would still overflow: older logs shrink to their reference, then the largest late results leave too."""
+def fold(departure: Departure, weighed: Weighed, room: float, moment: Moment) -> None:
+    """Where logs have come to fill the window, the older ones shrink to their reference: enough of them for a long time."""
     after = weighed.after(departure.rows)
-    over = after.total - room
-    for line in weighed.lines:
-        row = after.shown.get(Spot(line.chain, WHOLE)) if over > 0 else None
-        if row is not None and b"\n" in row.text:
-            text = row.text.split(b"\n", 1)[0]
-            tokens = moment.count(text) + line.extra
-            departure.rows.append(Shown(row.spot, Form.GONE, text, tokens, row.whole, Cause.OVERFLOW, moment.now))
-            over -= row.tokens - tokens
+    logs = [(line, row) for line in weighed.lines if (row := after.gone(line)) is not None and row.text]
+    over = sum(row.tokens for _, row in logs) - _LOGS_SHARE * room
+    if over > 0:
+        new = {stub.spots[0] for stub in departure.stubs}
+        _shrink(departure, [log for log in logs if log[1].spot not in new], over + _LOGS_SHARE * room / 2, moment)
+
+
+def squeeze(departure: Departure, weighed: Weighed, room: float, moment: Moment) -> None:
+    """Where the window would still overflow: all logs shrink to their reference, then the largest late results leave too."""
+    after = weighed.after(departure.rows)
+    if after.total <= room:
+        return
+    logs = [(line, row) for line in weighed.lines if (row := after.gone(line)) is not None]
+    over = after.total - room - _shrink(departure, logs, after.total - room, moment)
     late = [
         _Page.of(weighed, step, spot, tokens)
         for step in weighed.steps
-        if over > 0 and after.is_resident(step)
+        if after.is_resident(step)
         for spot, tokens in after.stubbable(step)
     ]
     for page in sorted(late, key=lambda page: -page.tokens):
         if over <= 0:
             return
         over -= _stub_page(departure, page, moment)
+
+
+def _shrink(departure: Departure, logs: Sequence[tuple[Line, Shown]], much: float, moment: Moment) -> float:
+    """The oldest logs become their reference, until that has saved so much; tells how many tokens it did save."""
+    saved = 0
+    for line, row in logs:
+        if saved >= much:
+            break
+        text, rest, _ = row.text.partition(b"\n")
+        if rest:
+            tokens = moment.count(text) + line.extra
+            departure.rows.append(Shown(row.spot, Form.GONE, text, tokens, row.whole, departure.cause or row.cause, moment.now))
+            saved += row.tokens - tokens
+    return saved
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +120,16 @@ def _collapse(departure: Departure, weighed: Weighed, run: Sequence[Step], knobs
     before = sum(map(weighed.of, run))
     summary = within(moment.summaries, first.number, last.number, int(_SUMMARY_SHARE * _CHARS_PER_TOKEN * before))
     log = entries(((step.number, weighed.inside(step)) for step in run), knobs)
-    text = stretch(stub, log, summary).encode("utf-8", "replace")
-    tokens = moment.count(text) + lines[0].extra
-    if tokens >= before:
+    told = stretch(stub, log, summary).encode("utf-8", "replace"), reference(stub).encode("utf-8", "replace")
+    shortest = ((text, tokens) for text in told if (tokens := moment.count(text) + lines[0].extra) < before)
+    text, tokens = next(shortest, (b"", before))
+    if not text:
         return
-    told = [(text, tokens), *((b"", 0) for _ in lines[1:])]
+    forms = [(text, tokens), *((b"", 0) for _ in lines[1:])]
     departure.stubs.append(stub)
     departure.rows += [
         Shown(spot, Form.GONE, said, weight, whole(line), departure.cause, moment.now)
-        for spot, line, (said, weight) in zip(spots, lines, told, strict=True)
+        for spot, line, (said, weight) in zip(spots, lines, forms, strict=True)
     ]
 
 

@@ -6,40 +6,37 @@ model says that rewriting what stands behind them costs less than reading them o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from hotset.nouns.knobs import Knobs
-from hotset.nouns.window import WHOLE, Cause, Line, Plan, Shown, Spot, Table
+from hotset.nouns.window import Cause, Line, Plan, Table
 from hotset.window.birth import births
 from hotset.window.evict import evict
 from hotset.window.moment import Moment
-from hotset.window.steps import answers
-from hotset.window.weighing import weigh, weight, whole
+from hotset.window.weighing import by_message, weigh
 
-__all__ = ["Moment", "plan", "weight"]
+__all__ = ["Moment", "plan"]
 
 
 def plan(lines: Sequence[Line], table: Table, knobs: Knobs, moment: Moment) -> Plan:
     """Pure: the same arguments give the same plan, on any machine."""
+    here = {line.chain for line in lines}
+    shown = {spot: row for spot, row in table.shown.items() if spot.chain in here}
     sent = _sent(lines, table)
-    shown = dict(_standing(lines, table))
-    fresh = births(lines, sent, shown, knobs, moment)
-    shown.update((row.spot, row) for row in fresh)
-    lost = _lost(sent, table, moment)
-    weighed = weigh(lines, shown, -1 if lost else sent, lost)
-    departure = evict(weighed, knobs, moment)
-    if departure.rows:
-        shown.update((row.spot, row) for row in departure.rows)
-        weighed = weigh(lines, shown, weighed.sent, lost)
+    came = weigh(lines, by_message(shown.values()), sent, _lost(sent, table, moment))
+    fresh = births(came, knobs, moment)
+    departure = evict(came.after(fresh), knobs, moment)
+    goes = came.after([*fresh, *departure.rows])
+    shown.update((row.spot, row) for row in (*fresh, *departure.rows))
     changed = {row.spot.chain for row in departure.rows}
     kept = next((index for index, line in enumerate(lines[: sent + 1]) if line.chain in changed), sent + 1)
     return Plan(
         shown=shown,
         fresh=(*fresh, *departure.rows),
         stubs=tuple(departure.stubs),
-        tokens=weighed.total,
-        whole=sum(map(whole, lines)),
-        kept=sum(weighed.weights[:kept]),
+        tokens=goes.total,
+        whole=sum(goes.wholes),
+        kept=goes.sums[kept],
         broke=departure.cause if kept <= sent else None,
     )
 
@@ -49,21 +46,6 @@ def _sent(lines: Sequence[Line], table: Table) -> int:
     if table.sent is None:
         return -1
     return next((index for index in range(len(lines) - 1, -1, -1) if lines[index].chain == table.sent.head), -1)
-
-
-def _standing(lines: Sequence[Line], table: Table) -> Iterator[tuple[Spot, Shown]]:
-    """The rows of this conversation. Only results have rows of their own, and only messages that left have one as a whole."""
-    if not table.shown:
-        return
-    for line in lines:
-        row = table.shown.get(spot := Spot(line.chain, WHOLE))
-        if row is not None:
-            yield spot, row
-        if answers(line):
-            for position in range(len(line.pieces)):
-                row = table.shown.get(spot := Spot(line.chain, position))
-                if row is not None:
-                    yield spot, row
 
 
 def _lost(sent: int, table: Table, moment: Moment) -> Cause | None:

@@ -22,17 +22,22 @@ class Step:
 
 
 def steps(lines: Sequence[Line]) -> Iterator[Step]:
+    return steps_in(lines, [answers(line) for line in lines])
+
+
+def steps_in(lines: Sequence[Line], answering: Sequence[bool]) -> Iterator[Step]:
+    """The same, where it is known already which lines bring results."""
     number, index = 0, 0
     while index < len(lines):
-        if not _is_models(lines[index]):
+        if lines[index].role is not Role.ASSISTANT:
             index += 1
             continue
         number += 1
         first = index
-        while index < len(lines) and _is_models(lines[index]):
+        while index < len(lines) and lines[index].role is Role.ASSISTANT:
             index += 1
         sticky = False
-        while index < len(lines) and answers(lines[index]):
+        while index < len(lines) and answering[index]:
             sticky = sticky or not _only_answers(lines[index])
             index += 1
         yield Step(number, first, index - 1, sticky)
@@ -55,7 +60,3 @@ def is_prompt(line: Line) -> bool:
 
 def _only_answers(line: Line) -> bool:
     return line.role is Role.TOOL or all(piece.call for piece in line.pieces)
-
-
-def _is_models(line: Line) -> bool:
-    return line.role is Role.ASSISTANT

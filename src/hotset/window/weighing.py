@@ -1,83 +1,99 @@
-"""A conversation with what is shown of it, weighed once."""
+"""A conversation weighed: in steps, line by line, whole and as it is shown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
+from hotset.nouns.page import Chain
 from hotset.nouns.window import WHOLE, Cause, Form, Line, Shown, Spot
-from hotset.window.steps import Step, answers, is_result, steps
+from hotset.window.steps import Step, answers, is_result, steps_in
 
 _SMALLEST_STUB = 60
 """Tokens below which a page is never exchanged for a stub."""
+
+Rows = Mapping[Chain, Mapping[int, Shown]]
+"""The rows of a page table, by message and position: a look-up for each line instead of one for each page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
     lines: Sequence[Line]
+    answering: Sequence[bool]
+    """For each line, whether it brings results of calls."""
     steps: Sequence[Step]
-    shown: Mapping[Spot, Shown]
+    wholes: Sequence[int]
+    """Tokens of each line if it is shown whole."""
+    rows: Rows
     weights: Sequence[int]
     """Tokens of each line as it is shown."""
-    sent: int
-    """The index of the last line that the provider has in its cache; -1 where it has none."""
+    sums: Sequence[int]
+    """Tokens of the lines before each one, as they are shown, and of all."""
+    sent: int = -1
+    """The index of the last line of the latest request; -1 where there was none."""
     lost: Cause | None = None
-    """Why the provider's cache is of no use now; None where it is."""
+    """Why the provider has nothing of it in its cache any more; None where it has."""
 
     @property
     def total(self) -> int:
-        return sum(self.weights)
+        return self.sums[-1]
 
     def of(self, step: Step) -> int:
         """Tokens of a step as it is shown."""
-        return sum(self.weights[step.first : step.last + 1])
+        return self.sums[step.last + 1] - self.sums[step.first]
 
     def inside(self, step: Step) -> Sequence[Line]:
         return self.lines[step.first : step.last + 1]
 
+    def gone(self, line: Line) -> Shown | None:
+        """What stands in place of a message that left."""
+        own = self.rows.get(line.chain)
+        return own.get(WHOLE) if own else None
+
     def is_resident(self, step: Step) -> bool:
         """Has it not left yet?"""
-        if step.sticky:
-            return any(True for _ in self.stubbable(step))
-        return Spot(self.lines[step.first].chain, WHOLE) not in self.shown
+        return any(True for _ in self.stubbable(step)) if step.sticky else self.gone(self.lines[step.first]) is None
 
     def stubbable(self, step: Step) -> Iterator[tuple[Spot, int]]:
         """The results in a step that could become stubs, with their tokens as shown."""
-        for line in self.inside(step):
-            if not answers(line):
+        for index in range(step.first, step.last + 1):
+            if not self.answering[index]:
                 continue
+            line = self.lines[index]
+            own = self.rows.get(line.chain, {})
             for position, piece in enumerate(line.pieces):
-                if not is_result(piece):
-                    continue
-                spot = Spot(line.chain, position)
-                row = self.shown.get(spot)
-                tokens = row.tokens if row is not None else piece.tokens
-                if tokens > _SMALLEST_STUB and (row is None or row.form is not Form.STUB):
-                    yield spot, tokens
+                row = own.get(position)
+                tokens = piece.tokens if row is None else row.tokens
+                if is_result(piece) and tokens > _SMALLEST_STUB and (row is None or row.form is not Form.STUB):
+                    yield Spot(line.chain, position), tokens
 
-    def after(self, rows: Sequence[Shown]) -> Weighed:
+    def after(self, fresh: Iterable[Shown]) -> Weighed:
         """The same conversation with these rows."""
-        return weigh(self.lines, {**self.shown, **{row.spot: row for row in rows}}, self.sent, self.lost)
+        rows = by_message(fresh)
+        if not rows:
+            return self
+        together = {**self.rows, **{chain: {**self.rows.get(chain, {}), **own} for chain, own in rows.items()}}
+        weights = [
+            _weight(line, together, whole) if line.chain in rows else weight
+            for line, whole, weight in zip(self.lines, self.wholes, self.weights, strict=True)
+        ]
+        return replace(self, rows=together, weights=weights, sums=_sums(weights))
 
 
-def weigh(lines: Sequence[Line], shown: Mapping[Spot, Shown], sent: int, lost: Cause | None = None) -> Weighed:
-    return Weighed(lines, tuple(steps(lines)), shown, [weight(line, shown) for line in lines], sent, lost)
+def weigh(lines: Sequence[Line], rows: Rows, sent: int = -1, lost: Cause | None = None) -> Weighed:
+    answering = [answers(line) for line in lines]
+    wholes = [whole(line) for line in lines]
+    weights = [_weight(line, rows, each) for line, each in zip(lines, wholes, strict=True)]
+    return Weighed(lines, answering, tuple(steps_in(lines, answering)), wholes, rows, weights, _sums(weights), sent, lost)
 
 
-def weight(line: Line, shown: Mapping[Spot, Shown]) -> int:
-    """Tokens of a line as it is shown."""
-    if not shown:
-        return whole(line)
-    gone = shown.get(Spot(line.chain, WHOLE))
-    if gone is not None:
-        return gone.tokens
-    if not answers(line):  # only results are ever shown in a lesser form by themselves
-        return whole(line)
-    total = line.extra
-    for position, piece in enumerate(line.pieces):
-        row = shown.get(Spot(line.chain, position)) if is_result(piece) else None
-        total += piece.tokens if row is None else row.tokens
-    return total
+def by_message(rows: Iterable[Shown]) -> dict[Chain, dict[int, Shown]]:
+    """The latest row of a spot holds."""
+    found: dict[Chain, dict[int, Shown]] = {}
+    for row in rows:
+        found.setdefault(row.spot.chain, {})[row.spot.position] = row
+    return found
 
 
 def whole(line: Line) -> int:
@@ -86,3 +102,17 @@ def whole(line: Line) -> int:
     for piece in line.pieces:
         total += piece.tokens
     return total
+
+
+def _weight(line: Line, rows: Rows, whole: int) -> int:
+    own = rows.get(line.chain)
+    if own is None:
+        return whole
+    gone = own.get(WHOLE)
+    if gone is not None:
+        return gone.tokens
+    return whole - sum(line.pieces[position].tokens - row.tokens for position, row in own.items())
+
+
+def _sums(weights: Sequence[int]) -> list[int]:
+    return list(accumulate(weights, initial=0))
