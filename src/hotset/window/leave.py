@@ -120,10 +120,12 @@ def _collapse(departure: Departure, weighed: Weighed, run: Sequence[Step], knobs
     before = sum(map(weighed.of, run))
     summary = within(moment.summaries, first.number, last.number, int(_SUMMARY_SHARE * _CHARS_PER_TOKEN * before))
     log = entries(((step.number, weighed.inside(step)) for step in run), knobs)
-    told = stretch(stub, log, summary).encode("utf-8", "replace"), reference(stub).encode("utf-8", "replace")
-    shortest = ((text, tokens) for text in told if (tokens := moment.count(text) + lines[0].extra) < before)
-    text, tokens = next(shortest, (b"", before))
-    if not text:
+    for told in (stretch(stub, log, summary), reference(stub)):
+        text = told.encode("utf-8", "replace")
+        tokens = moment.count(text) + lines[0].extra
+        if tokens < before:
+            break
+    else:  # so little that even its reference would be longer
         return
     forms = [(text, tokens), *((b"", 0) for _ in lines[1:])]
     departure.stubs.append(stub)

@@ -1,0 +1,102 @@
+"""What is shown of a result the first time."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hotset.nouns.knobs import NEVER, Knobs
+from hotset.nouns.page import Kind
+from hotset.nouns.window import Form, Shown, Spot
+from hotset.window.numbering import bare
+from hotset.window.plan import plan
+from tests.window.talk import Talk, code, moment
+
+
+def _last(talk: Talk, knobs: Knobs | None = None) -> Shown:
+    """The form of the latest result, when everything before it was sent as planned."""
+    before, table = talk.lines[:-2], talk.table
+    if len(before) > 1:
+        talk.table = table = Talk(before).sent(plan(before, table, knobs or Knobs(), moment())).table
+    return plan(talk.lines, table, knobs or Knobs(), moment()).shown[Spot(talk.lines[-1].chain, 0)]
+
+
+def _numbered(text: str, first: int = 1, mark: str = "→") -> str:
+    return "\n".join(f"{number:6}{mark}{line}" for number, line in enumerate(text.split("\n"), first))
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"])), min_size=5), st.integers(1, 9000))
+def test_a_text_without_its_numbers_has_every_line_where_it_stood(lines, first):
+    text = "\n".join(lines)
+
+    found = bare(_numbered(text, first))
+
+    assert found is not None
+    assert (found.text, found.first, found.last) == (text, first, first + len(lines) - 1)
+
+
+@pytest.mark.parametrize(
+    "text", ["1\t2\t3\n4\t5\t6\n7\t8\t9\n10\t2\t1\n13\t1\t1\n16\t1\t0", "src/a.py:1: x\n" * 9, "", "     1→only one"]
+)
+def test_what_is_not_numbered_line_by_line_keeps_its_numbers(text):
+    found = bare(text)
+
+    assert found is None or found.text.count("\n") == text.count("\n")
+    assert found is None or "\t2\t" in text
+
+
+def test_a_file_is_shown_without_the_numbers_of_its_lines_and_says_so():
+    source = code(30)
+    row = _last(Talk().user("Look.").step(_numbered(source, 41), path="a.py", kind=Kind.FILE))
+
+    note, _, shown = row.text.decode().partition("\n")
+    assert row.form is Form.EXCERPT
+    assert shown == source
+    assert note == f"[hotset: lines 41-{40 + len(source.split(chr(10)))}, shown without their numbers]"
+    assert row.tokens < row.whole
+
+
+def test_where_nothing_may_be_shortened_the_numbers_stay_too():
+    talk = Talk().user("Look.").step(_numbered(code(30)), path="a.py", kind=Kind.FILE)
+
+    assert _last(talk, Knobs(limit=NEVER, limits={})).form is Form.FULL
+
+
+def test_an_excerpt_lists_names_of_what_it_leaves_out_and_says_how_to_get_them():
+    row = _last(Talk().user("Look.").step(code(400), kind=Kind.TOOL_RESULT))
+
+    *_, index, closing = row.text.decode().splitlines()
+    listed = index.removeprefix("[hotset: names in what was left out: ").removesuffix("]").split()
+    shown = row.text.decode().rpartition("[hotset: names")[0]
+    assert len(listed) > 20
+    assert not [name for name in listed if name in shown or name not in code(400)]
+    assert re.search(r'left out; retrieve_context\(id="c\w+"', closing)
+
+
+def test_a_file_that_a_tool_for_files_read_may_be_longer_than_one_that_a_shell_printed():
+    long = code(200)
+    talk = Talk().user("Look.").step(long, path="a.py", kind=Kind.FILE)
+    assert _last(talk).form is Form.FULL
+
+    printed = Talk().user("Look.").step(long, kind=Kind.TOOL_RESULT)
+    assert _last(printed).form is Form.EXCERPT
+
+
+def test_what_is_asked_for_again_after_an_excerpt_is_shown_at_length():
+    long = code(200)
+    talk = Talk().user("Look.").step(long).step("ok").step(long)
+
+    row = _last(talk)
+
+    assert row.form is Form.FULL
+    assert _last(talk.step("ok").step(long)).form is Form.ECHO
+
+
+def test_a_small_window_gets_shorter_excerpts():
+    talk = Talk().user("Look.").step(code(400))
+
+    assert _last(talk, Knobs(window=16_000)).tokens < _last(talk, Knobs(window=128_000)).tokens / 3
+    assert _last(talk, Knobs(window=128_000)).text == _last(talk, Knobs(window=1_000_000)).text

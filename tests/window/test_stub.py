@@ -1,0 +1,72 @@
+"""What stays of steps that left."""
+
+from __future__ import annotations
+
+import json
+
+from hotset.nouns.knobs import Knobs
+from hotset.nouns.page import Kind, Role
+from hotset.nouns.window import Line, Spot
+from hotset.window.names import names
+from hotset.window.stub import entries, reference, stretch, stub_of
+from tests.window.talk import Talk, code, piece
+
+
+def _log(talk: Talk, knobs: Knobs | None = None) -> list[str]:
+    steps: list[tuple[int, list[Line]]] = []
+    for line in talk.lines:
+        if line.role is Role.ASSISTANT:
+            steps.append((len(steps) + 1, [line]))
+        elif steps:
+            steps[-1][1].append(line)
+    return list(entries(steps, knobs or Knobs()))
+
+
+def _call(talk: Talk, tool: str, result: str = "ok", kind: Kind = Kind.TOOL_RESULT, **arguments: object) -> Talk:
+    talk.add(Role.ASSISTANT, piece(Kind.TOOL_CALL, json.dumps(arguments), tool, "c"))
+    return talk.add(Role.TOOL, piece(kind, result, tool, "c"))
+
+
+def test_arguments_stand_in_the_log_as_they_were_written_each_on_its_own_lines():
+    command = "cat > probe.py <<'EOF'\nimport probe_module\nEOF\npython3 probe.py"
+    [told] = _log(_call(Talk(), "bash", command=command, timeout=16000))
+
+    assert told.split("\n") == ["1. [bash]", *command.split("\n"), "16000"]
+
+
+def test_a_long_argument_is_told_by_its_beginning_and_the_names_in_the_rest():
+    [told] = _log(_call(Talk(), "write", path="src/big_one.py", content=code(80)))
+
+    assert "\nsrc/big_one.py\ndef f_0(a, b):\n    return a + b + 0\n" in told
+    assert " …\n… " in told
+    assert len(told) < 600
+
+
+def test_what_went_wrong_and_what_was_named_is_told_and_no_name_twice():
+    talk = _call(Talk(), "run", "all fine\nTypeError: bad_value in load_rows\nsrc/rows.py src/rows.py", command="go")
+    first, second = _log(_call(talk, "run", "src/rows.py other_rows.py", command="again"))
+
+    assert "-> TypeError: bad_value in load_rows" in first
+    assert "src/rows.py" in first
+    assert "src/rows.py" not in second
+    assert "other_rows.py" in second
+
+
+def test_an_image_leaves_a_word():
+    [told] = _log(_call(Talk(), "screenshot", "\x89PNG", kind=Kind.IMAGE))
+
+    assert told.split("\n") == ["1. [screenshot]", "-> an image"]
+
+
+def test_a_stretch_says_what_it_was_how_much_and_how_to_get_it_back():
+    talk = Talk().step(code(30), path="src/steps.py")
+    stub = stub_of([Spot(line.chain, -1) for line in talk.lines], talk.lines, (3, 4), "conversation", 60.0)
+
+    text = stretch(stub, ["3. looked"], "- it was fine")
+
+    assert text.split("\n")[1:] == ["- it was fine", "What was done there, by number of the reply:", "3. looked"]
+    assert reference(stub).startswith(
+        f"[CTX-REF:conversation | turns 3-4, 2 turns ({stub.tokens:,} tokens) @ 00:01 | Topics: src/steps.py"
+    )
+    assert f'retrieve_context(id="{stub.id}")' in text
+    assert set(stub.topics) <= set(names(" ".join([code(30), "src/steps.py"])))
