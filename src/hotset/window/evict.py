@@ -39,7 +39,7 @@ def evict(weighed: Weighed, knobs: Knobs, moment: Moment) -> Departure:
         return Departure()
     early = Cause.GROWN if crowded else weighed.lost or Cause.PAYS
     departure = leave(weighed, leaving, knobs, moment, Cause.OVERFLOW if overflow else early)
-    #fold(departure, weighed, room, moment)
+    fold(departure, weighed, room, moment)
     if overflow:
         squeeze(departure, weighed, room, moment)
     return departure
