@@ -15,11 +15,17 @@ from hotset.config import load
 from hotset.dialects import DIALECTS
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.message import DialectName
-from hotset.runtime.planning import Planner
+from hotset.nouns.price import Price
+from hotset.nouns.window import Sent, Table
+from hotset.runtime.lines import Scales
+from hotset.runtime.planning import Planner, Prepared
 from hotset.store.sqlite import SqliteStore
+from hotset.window.plan import Moment, plan
 
 _PAGES = 1000
 _CALLS = 60
+_PRICE = Price(5.0, 25.0)
+_SCALES = Scales()
 _TOOLS = [{"name": "read_file", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}]
 
 
@@ -37,6 +43,7 @@ def _figures(planner: Planner, store: SqliteStore) -> dict[str, float]:
     for n in range(_PAGES // 2):
         messages += _step(n, 14)
     seconds: list[float] = []
+    planning: list[float] = []
     for n in range(_CALLS + 1):
         messages += _step(_PAGES + n, 120 if n % 4 == 0 else 14)
         body = {"model": "claude-opus-5", "max_tokens": 1000, "tools": _TOOLS, "messages": messages}
@@ -44,6 +51,7 @@ def _figures(planner: Planner, store: SqliteStore) -> dict[str, float]:
         began = time.perf_counter()
         prepared = planner.prepare(request, dialect, store, 1000.0 + n, "anthropic", off=False)
         seconds.append(time.perf_counter() - began)
+        planning.append(_plan_alone(prepared))
         planner.went_out(prepared)
     warm = seconds[1:]
     return {
@@ -53,7 +61,21 @@ def _figures(planner: Planner, store: SqliteStore) -> dict[str, float]:
         "p95_ms": 1000 * quantile(warm, 0.95),
         "max_ms": 1000 * max(warm),
         "first_ms": 1000 * seconds[0],
+        "plan_p50_ms": 1000 * quantile(planning[1:], 0.5),
+        "plan_p95_ms": 1000 * quantile(planning[1:], 0.95),
     }
+
+
+def _plan_alone(prepared: Prepared) -> float:
+    """The same plan once more, as the next request finds it: everything but its newest result was planned before."""
+    lines = _SCALES.lines(prepared.links, "claude-opus-5", {})
+    newest = {line.chain for line in lines[-2:]}
+    before = {spot: row for spot, row in prepared.plan.shown.items() if spot.chain not in newest}
+    table = Table(before, {}, Sent(lines[-3].chain, prepared.sent.time))
+    moment = Moment(prepared.sent.time, _PRICE, tokens.count)
+    began = time.perf_counter()
+    plan(lines, table, Knobs(early=False, window=400_000), moment)
+    return time.perf_counter() - began
 
 
 def _step(n: int, lines: int) -> list[dict[str, object]]:
