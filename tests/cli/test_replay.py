@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Desk, wait_until
+from tests.cli.conftest import Desk
 
 PROMISED = {
     *("tokens_pct", "cost_pct", "faults_per_100", "cost_with_faults_pct", "miss_pct", "hit_pct", "mean_prompt", "peak_prompt"),
@@ -183,14 +183,14 @@ def test_progress_is_shown_to_a_person_and_ctrl_c_ends_it_in_a_word(desk: Desk, 
     while b"reading" not in seen:
         seen += os.read(leader, 4096)
     running.send_signal(signal.SIGINT)
-    wait_until(lambda: running.poll() is not None)
-    try:
+    try:  # reading on: a terminal that nobody reads holds up whoever writes to it
         while more := os.read(leader, 4096):
             seen += more
     except OSError:  # how a terminal says that nobody is left on its other side
         pass
     finally:
         os.close(leader)
+    running.wait(60)
     assert running.stdout is not None
     with running.stdout as stdout:
         assert (running.returncode, stdout.read()) == (130, b"")
