@@ -8,7 +8,7 @@ import pytest
 
 from tests.library.forecast import kept, weather
 
-pytest.importorskip("langgraph", reason="langgraph is not installed: pip install --group test-langgraph")
+pytest.importorskip("langgraph", reason="langgraph is not installed: make test installs it")
 
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import HumanMessage, ToolMessage
