@@ -1,0 +1,89 @@
+"""What can be found, what is asked, and what comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NewType
+
+EntryId = NewType("EntryId", str)
+"""An entry's own name, unique in its index: what it is part of, and which part of it."""
+
+
+class Sort(StrEnum):
+    """Where an entry comes from. Each sort has weights of its own: tools want little of the words, code wants more."""
+
+    PAGE = "page"
+    """A stretch of a page of a conversation."""
+    CODE = "code"
+    """A stretch of a file of the project."""
+    TOOL = "tool"
+    MEMORY = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A stretch of text that can be found. Its text holds no secrets: they were sealed before it was made."""
+
+    id: EntryId
+    whole: str
+    """What it is a stretch of: a page's id, a file's path in the project. All entries of one whole leave together."""
+    sort: Sort
+    text: str
+    kind: str = ""
+    """A page's kind, or a file's language."""
+    title: str = ""
+    """Words that say what it is and weigh more than those of its text: a symbol with its scope, a path, a tool's name."""
+    session: str = ""
+    agent: str = ""
+    turn: int = 0
+    time: float = 0.0
+    """When it was said; when the file was changed."""
+    path: str = ""
+    lines: tuple[int, int] = (0, 0)
+    """First and last line of the stretch in its whole, both included, from 1; (0, 0) where it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which entries: every condition that is set must hold."""
+
+    sorts: frozenset[Sort] = frozenset()
+    kinds: frozenset[str] = frozenset()
+    sessions: frozenset[str] = frozenset()
+    agents: frozenset[str] = frozenset()
+    turns: tuple[int, int] | None = None
+    since: float | None = None
+    until: float | None = None
+    """Before this moment."""
+    path: str = ""
+    """A folder, a file, or a glob pattern."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Words are data: no character of them is an operator."""
+
+    words: str
+    only: Filter = field(default_factory=Filter)
+    most: int = 10
+    deadline: float = 0.2
+    """Seconds. What takes longer is left out, and the answer says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    entry: Entry
+    score: float
+    """Of this query alone: good for an order, not for a threshold."""
+    by_words: float | None = None
+    """What full text alone gave it; None where it did not find it."""
+    by_meaning: float | None = None
+    """The cosine of its vector and the query's; None where it is not among the nearest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    hits: tuple[Hit, ...] = ()
+    lacking: frozenset[str] = frozenset()
+    """Signals that did not serve this time: `words`, `meaning`, `tail`."""
