@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from hotset.nouns.knobs import NEVER, Knobs
-from hotset.nouns.page import Role
+from hotset.nouns.page import Kind, Role
 from hotset.nouns.window import WHOLE, Cause, Form, Spot
 from hotset.window.plan import plan
 from tests.window.talk import Talk, code, moment
@@ -91,3 +91,22 @@ def _staying(talk: Talk, policy: str) -> Iterator[list[int]]:
         made = plan(talk.lines, talk.table, replace(knobs, low=room / 100), moment())
         if staying := [index for index, line in enumerate(models[:6]) if Spot(line.chain, WHOLE) not in made.shown]:
             yield staying
+
+
+def test_what_pointed_to_a_result_that_leaves_is_shown_anew():
+    """An excerpt, an echo or a difference is of use only while what it speaks of stands."""
+    text = code(60, "kept")
+    changed = text.replace("kept_7(", "renamed_7(")
+    talk, knobs = Talk().user("Do it.").step(text, path="src/a.py", kind=Kind.FILE), Knobs(window=4000, early=False)
+    for n in range(20):
+        talk.step(code(20, f"k{n}"), said="Next.")
+    talk.step(text, path="src/b.py", kind=Kind.FILE).step(changed, path="src/a.py", kind=Kind.FILE)
+    talk.sent(plan(talk.lines, talk.table, replace(knobs, window=200_000), moment()))
+    echo, difference = (talk.table.shown[Spot(talk.lines[index].chain, 0)] for index in (-3, -1))
+    assert (echo.form, difference.form) == (Form.ECHO, Form.CHANGE)
+
+    made = plan(talk.step("ok").lines, talk.table, knobs, moment())
+
+    assert made.shown[Spot(talk.lines[2].chain, WHOLE)].form is Form.GONE
+    assert made.tokens <= knobs.window
+    assert {made.shown[row.spot].form for row in (echo, difference)} <= {Form.FULL, Form.EXCERPT}

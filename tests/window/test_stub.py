@@ -35,11 +35,44 @@ def test_arguments_stand_in_the_log_as_they_were_written_each_on_its_own_lines()
 
 
 def test_a_long_argument_is_told_by_its_beginning_and_the_names_in_the_rest():
-    [told] = _log(_call(Talk(), "write", path="src/big_one.py", content=code(80)))
+    [told] = _log(_call(Talk(), "run", path="src/big_one.py", script=code(80)))
 
     assert "\nsrc/big_one.py\ndef f_0(a, b):\n    return a + b + 0\n" in told
     assert " …\n… " in told
     assert len(told) < 600
+
+
+def test_what_a_call_wrote_is_told_at_length_and_what_it_replaced_hardly_at_all():
+    old, new = code(40, "before"), code(40, "after")
+    [told] = _log(_call(Talk(), "edit", path="src/a.py", edits=[{"oldText": old, "newText": new}]))
+
+    assert new.strip() in told
+    assert "after_39" in told
+    assert "before_9(" not in told
+
+
+def test_less_of_what_was_written_is_told_in_a_small_window():
+    talk = _call(Talk(), "write", path="src/a.py", content=code(90))
+
+    assert len(_log(talk, Knobs(window=64_000))[0]) < len(_log(talk)[0]) - 1000
+
+
+def test_open_tasks_of_a_list_stay_word_for_word():
+    plan = "# Plan\n" + code(200) + "\n- [x] Read the code\n- [ ] Split `main()` in two\n  - [ ] Write the tests for both\n"
+    [written] = _log(_call(Talk(), "write", path="PLAN.md", content=plan))
+    [read] = _log(_call(Talk(), "read", plan, Kind.FILE, path="PLAN.md"))
+
+    for told in (written, read):
+        assert "\n- [ ] Split `main()` in two\n- [ ] Write the tests for both\n" in told
+        assert "- [x]" not in told
+
+
+def test_more_names_of_a_file_are_told_than_of_what_a_shell_printed():
+    text = code(400, "name_of_some_length")
+    [read] = _log(_call(Talk(), "read", text, Kind.FILE, path="src/a.py"))
+    [printed] = _log(_call(Talk(), "bash", text, Kind.FILE, command="cat src/a.py"))
+
+    assert len(list(names(read))) > 2 * len(list(names(printed)))
 
 
 def test_what_went_wrong_and_what_was_named_is_told_and_no_name_twice():

@@ -70,6 +70,10 @@ class Knobs:
     """Characters of each argument of its calls in that log."""
     mentions: int = 500
     """Characters of names from each result in that log."""
+    written: int = 4000
+    """Characters of a text that a call wrote into a file, in that log; for a window of 128,000 tokens or more."""
+    read: int = 3000
+    """Characters of names from a file that was read, in that log; for a window of 128,000 tokens or more."""
 
     def limit_of(self, kind: Kind, tool: str) -> Limit:
         """What holds for a result in this window."""
@@ -78,6 +82,14 @@ class Knobs:
     @property
     def room_for_names(self) -> int:
         return round(self.index * self._scarcity)
+
+    @property
+    def room_for_written(self) -> int:
+        return round(self.written * self._scarcity)
+
+    @property
+    def room_for_read(self) -> int:
+        return round(self.read * self._scarcity)
 
     @property
     def _scarcity(self) -> float:

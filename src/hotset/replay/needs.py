@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Line
-from hotset.window.names import names, spoken
+from hotset.window.arguments import spoken
+from hotset.window.names import names
 
 _SHORTEST_LINE = 24
 _NUMBERED = re.compile(r"^\s*\d+(?:→|\t|:|\||-)\s?")
@@ -23,7 +24,9 @@ class Said:
 
     @classmethod
     def of(cls, text: str) -> Said:
-        return cls(frozenset(names(text)), frozenset(_lines(text)))
+        """A line that a difference adds is told by it, mark or no mark."""
+        lines = frozenset(_lines(text))
+        return cls(frozenset(names(text)), lines | {line[1:].strip() for line in lines if line[0] == "+"})
 
     def holds(self, need: str) -> bool:
         return need in self.names or need in self.lines
@@ -45,8 +48,8 @@ def actions(lines: Sequence[Line], said: Sequence[Said]) -> Iterator[Action]:
     for index, line in enumerate(lines):
         for piece in line.pieces:
             if piece.kind.family is Kind.TOOL_CALL:
-                copied = Said.of(spoken(piece.content))
-                needs = {need: tuple(where[need]) for need in sorted(copied.names | copied.lines) if need in where}
+                words = spoken(piece.content)
+                needs = {need: tuple(where[need]) for need in sorted({*names(words), *_lines(words)}) if need in where}
                 yield Action(index, needs)
         for need in said[index].names | said[index].lines:
             where.setdefault(need, []).append(index)

@@ -12,7 +12,7 @@ from hotset.nouns.window import WHOLE, Cause, Line, Sent, Shown, Spot, Table
 from hotset.replay.conversation import Conversation
 from hotset.replay.needs import Said
 from hotset.tokens import count
-from hotset.window.names import spoken
+from hotset.window.arguments import spoken
 from hotset.window.plan import Moment, plan
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hotset.nouns.knobs import Knobs, Limit
 from hotset.nouns.page import Kind, digest
 from hotset.nouns.window import WHOLE, Cause, Form, Piece, Shown, Spot
+from hotset.window.arguments import names_path, spoken
 from hotset.window.change import changes
 from hotset.window.moment import Moment
-from hotset.window.names import names, spoken, within
+from hotset.window.names import names, within
 from hotset.window.numbering import bare
 from hotset.window.preview import Origin, closing, preview
 from hotset.window.steps import is_result
@@ -38,9 +39,32 @@ def births(weighed: Weighed, knobs: Knobs, moment: Moment) -> list[Shown]:
     new = range(weighed.sent + 1, len(weighed.lines))
     if not any(weighed.answering[index] for index in new):
         return []
+    return list(_rows(weighed, knobs, moment, lambda place, _: place.row is None and place.index in new))
+
+
+def rebirths(weighed: Weighed, knobs: Knobs, moment: Moment) -> list[Shown]:
+    """Rows for the results that pointed to one above them which has left."""
+    return list(
+        _rows(weighed, knobs, moment, lambda place, seen: place.row is not None and not seen.bears(place.result, place.row))
+    )
+
+
+def _rows(weighed: Weighed, knobs: Knobs, moment: Moment, wanting: Callable[[Place, Seen], bool]) -> Iterator[Shown]:
+    """Each result that wants a row gets one, in view of what stands above it."""
     seen = Seen()
+    for place in _places(weighed):
+        result, row = place.result, place.row
+        if wanting(place, seen):
+            limit = seen.limit(result, knobs)
+            sought = _sought(weighed, place.index) if 0 < limit.over < len(result.piece.content) else frozenset()
+            row = _row(place.spot, result.piece, *_born(result, limit, sought, seen, knobs), moment)
+            yield row
+        seen.note(result, row)
+
+
+def _places(weighed: Weighed) -> Iterator[Place]:
+    """Every result whose message has not left."""
     calls: dict[str, Piece] = {}
-    fresh: list[Shown] = []
     for index, line in enumerate(weighed.lines):
         if not weighed.answering[index]:
             calls.update((piece.call, piece) for piece in line.pieces if piece.call)
@@ -49,18 +73,9 @@ def births(weighed: Weighed, knobs: Knobs, moment: Moment) -> list[Shown]:
         if WHOLE in own:
             continue
         for position, piece in enumerate(line.pieces):
-            if not is_result(piece):
-                continue
-            call = calls.get(piece.call)
-            result = Result(piece, call.content if call else b"")
-            row = own.get(position)
-            if row is None and index in new:
-                limit = seen.limit(result, knobs)
-                sought = _sought(weighed, index) if 0 < limit.over < len(piece.content) else frozenset()
-                row = _row(Spot(line.chain, position), piece, *_born(result, limit, sought, seen, knobs), moment)
-                fresh.append(row)
-            seen.note(result, row)
-    return fresh
+            if is_result(piece):
+                call = calls.get(piece.call)
+                yield Place(index, Spot(line.chain, position), Result(piece, call.content if call else b""), own.get(position))
 
 
 def content_id(content: bytes) -> str:
@@ -79,7 +94,18 @@ class Result:
     def kind(self) -> Kind:
         """What a shell prints of a file is output like any other: only what a tool for files read is read to be edited."""
         kind = self.piece.kind
-        return Kind.TOOL_RESULT if kind is Kind.FILE and b'path"' not in self.arguments[:_LEAST] else kind
+        return Kind.TOOL_RESULT if kind is Kind.FILE and not names_path(self.arguments) else kind
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A result, where it stands, and the form that it has already."""
+
+    index: int
+    """Of its line."""
+    spot: Spot
+    result: Result
+    row: Shown | None
 
 
 @dataclass(slots=True)
@@ -100,6 +126,17 @@ class Seen:
                 self.latest[result.piece.tool, result.arguments] = content
         elif row.form is Form.EXCERPT:
             self.shortened.add(content)
+
+    def bears(self, result: Result, row: Shown) -> bool:
+        """Does what this row points to still stand? True where it points to nothing."""
+        piece = result.piece
+        if row.form is Form.ECHO:
+            return piece.content in self.whole
+        if row.form is not Form.CHANGE:
+            return True
+        before = self.latest.get((piece.tool, result.arguments))
+        text = piece.content.decode("utf-8", "replace")
+        return before is not None and _changed(before, text, piece).encode("utf-8", "replace") == row.text
 
     def limit(self, result: Result, knobs: Knobs) -> Limit:
         limit = knobs.limit_of(result.kind, result.piece.tool)

@@ -9,9 +9,11 @@ from functools import cache
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Cause
+from hotset.window.arguments import spoken
+from hotset.window.birth import rebirths
 from hotset.window.leave import Departure, fold, leave, squeeze
 from hotset.window.moment import Moment
-from hotset.window.names import names_of, spoken
+from hotset.window.names import names_of
 from hotset.window.policies import POLICIES, Candidate
 from hotset.window.steps import Step, is_prompt
 from hotset.window.weighing import Weighed
@@ -39,6 +41,7 @@ def evict(weighed: Weighed, knobs: Knobs, moment: Moment) -> Departure:
         return Departure()
     early = Cause.GROWN if crowded else weighed.lost or Cause.PAYS
     departure = leave(weighed, leaving, knobs, moment, Cause.OVERFLOW if overflow else early)
+    departure.rows += rebirths(weighed.after(departure.rows), knobs, moment)
     fold(departure, weighed, room, moment)
     if overflow:
         squeeze(departure, weighed, room, moment)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Piece
-from hotset.window.names import names, spoken
+from hotset.window.arguments import spoken
+from hotset.window.names import names
 from hotset.window.preview.asking import asked as asked_for
 from hotset.window.preview.content import Origin
 from hotset.window.preview.output import is_trouble

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Line, Spot, Stub
-from hotset.window.names import leaves, names, spoken, within
+from hotset.window.arguments import Use, arguments, names_path, spoken
+from hotset.window.names import names, within
 from hotset.window.steps import answers, is_result
 from hotset.window.weighing import whole
 
 _TOPICS, _ENTITIES, _HINTS = 5, 24, 3
-_READ = 40_000
+_READ = 60_000
 """Bytes of one page that are looked at."""
+
+_REPLACED = 40
+"""Characters of a text that an edit replaced: it stands nowhere any more, so nobody copies it."""
+
+_OPEN_TASK = re.compile(r"^\s*[-*] \[ \] .+$", re.MULTILINE)
+_A_LIST = 2
+_TASKS_ROOM = 4000  # characters
 
 _ERRORS = ("error", "Error", "ERROR", "failed", "FAILED", "Traceback", "fatal:")
 _HEADING = "What was done there, by number of the reply:"
@@ -81,22 +90,27 @@ def _entry(number: int, lines: Sequence[Line], knobs: Knobs, told: set[str]) -> 
     tools = f"[{', '.join(dict.fromkeys(piece.tool for piece in calls))}]" if calls else ""
     yield " ".join(part for part in (f"{number}.", _clip(said, knobs.said if calls else 2 * knobs.entry), tools) if part)
     for piece in calls:
-        for leaf in leaves(piece.content):
-            yield from _argument(leaf, knobs.entry, told)
+        for argument in arguments(piece.content):
+            yield from _argument(argument.text.strip(), _room(argument.use, knobs), told)
+    files = {piece.call for piece in calls if names_path(piece.content)}
     for line in lines:
         if answers(line):
-            yield from _results(line, knobs, told)
+            yield from _results(line, knobs, files, told)
+
+
+def _room(use: Use, knobs: Knobs) -> int:
+    return {Use.SAID: knobs.entry, Use.WRITTEN: max(knobs.entry, knobs.room_for_written), Use.REPLACED: _REPLACED}[use]
 
 
 def _argument(leaf: str, room: int, told: set[str]) -> Iterator[str]:
-    """An argument as it was written; of a long one its beginning, in whole lines, and the names in the rest."""
-    leaf = leaf.strip()
+    """An argument as it was written; of a long one its beginning, in whole lines, its open tasks, and the names in the rest."""
     if len(leaf) <= room:
         if leaf:
             yield leaf
         return
     head = _beginning(leaf, room // 2)
     yield f"{head} …"
+    yield from _tasks(leaf[len(head) :], told)
     rest = dict.fromkeys(name for name in names(leaf[len(head) :]) if name not in told and name not in head)
     if mentioned := within(rest, room // 2):
         told.update(mentioned)
@@ -108,7 +122,16 @@ def _beginning(text: str, room: int) -> str:
     return text[: cut if cut > room // 2 else room].rstrip()
 
 
-def _results(line: Line, knobs: Knobs, told: set[str]) -> Iterator[str]:
+def _tasks(text: str, told: set[str]) -> Iterator[str]:
+    """What a list says is still to be done: it is what the work goes on with, and each item is copied when it is ticked off."""
+    tasks = [task for task in dict.fromkeys(map(str.strip, _OPEN_TASK.findall(text))) if task not in told]
+    if len(tasks) >= _A_LIST:
+        kept = within(tasks, _TASKS_ROOM)
+        told.update(kept)
+        yield from kept
+
+
+def _results(line: Line, knobs: Knobs, files: Container[str], told: set[str]) -> Iterator[str]:
     for piece in line.pieces:
         if piece.kind is Kind.IMAGE:
             yield "-> an image"
@@ -116,7 +139,10 @@ def _results(line: Line, knobs: Knobs, told: set[str]) -> Iterator[str]:
             text = piece.content[:_READ].decode("utf-8", "replace")
             if went := _error(text):
                 yield f"-> {_clip(went, knobs.entry)}"
-            if found := _mentioned(text, knobs.mentions, told):
+            yield from _tasks(text, told)
+            read = piece.kind is Kind.FILE and piece.call in files
+            room = max(knobs.mentions, knobs.room_for_read) if read else knobs.mentions
+            if found := _mentioned(text, room, told):
                 told.update(found)
                 yield f"-> {' '.join(found)}"
 

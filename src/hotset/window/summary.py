@@ -10,7 +10,8 @@ from hotset.nouns.link import Link
 from hotset.nouns.message import Part
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.window import Line, Piece
-from hotset.window.names import names, spoken
+from hotset.window.arguments import spoken
+from hotset.window.names import names
 from hotset.window.preview import Origin, preview
 from hotset.window.steps import answers, steps
 

@@ -1,0 +1,70 @@
+"""The arguments of a call, told apart by what the call does with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+
+class Use(Enum):
+    SAID = "said"
+    """A path, a command, a pattern."""
+    WRITTEN = "written"
+    """Text that stands in a file from now on: later calls copy its lines."""
+    REPLACED = "replaced"
+    """Text that stands nowhere any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    text: str
+    use: Use = Use.SAID
+
+
+_REPLACED = ("old", "search")
+_WRITTEN = ("new", "replace")
+_FRONT = 400  # bytes in which a path stands before the text for it
+_CONTENT = frozenset({"content", "contents", "file_text", "filetext", "insert_text", "code_edit", "text"})
+
+
+def arguments(content: bytes) -> Iterator[Argument]:
+    """The strings and numbers of a call's arguments, in their order; other text than JSON as it is."""
+    try:
+        decoded = msgspec.json.decode(content)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        yield Argument(content.decode("utf-8", "replace"))
+        return
+    todo: list[tuple[Use, Any]] = [(Use.SAID, decoded)]
+    while todo:
+        use, here = todo.pop()
+        if isinstance(here, str):
+            yield Argument(here, use)
+        elif isinstance(here, dict):
+            keys = [str(key).lower() for key in here]
+            edits = any(key.startswith(_REPLACED) for key in keys) and any(key.startswith(_WRITTEN) for key in keys)
+            todo.extend(reversed([(_use(key, edits=edits), value) for key, value in zip(keys, here.values(), strict=True)]))
+        elif isinstance(here, list):
+            todo.extend((use, each) for each in reversed(here))
+        elif here is not None and not isinstance(here, bool):
+            yield Argument(str(here), use)
+
+
+def spoken(content: bytes) -> str:
+    """A call's arguments as plain text, one a line."""
+    return "\n".join(argument.text for argument in arguments(content))
+
+
+def names_path(content: bytes) -> bool:
+    """Does the call say by an argument of its own which file it is about, as tools for files do and shells do not?"""
+    return b'path"' in content[:_FRONT]
+
+
+def _use(key: str, *, edits: bool) -> Use:
+    """By the names that tools for editing have in common; `edits` where an old and a new text stand side by side."""
+    if edits and key.startswith(_REPLACED):
+        return Use.REPLACED
+    return Use.WRITTEN if key in _CONTENT or (edits and key.startswith(_WRITTEN)) else Use.SAID

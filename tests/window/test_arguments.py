@@ -1,0 +1,35 @@
+"""What a call does with each of its arguments."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hotset.window.arguments import Use, arguments, names_path, spoken
+
+
+@pytest.mark.parametrize(
+    ("call", "uses"),
+    [
+        ({"path": "a.py", "oldText": "x", "newText": "y"}, [Use.SAID, Use.REPLACED, Use.WRITTEN]),
+        ({"file_path": "a.py", "old_string": "x", "new_string": "y"}, [Use.SAID, Use.REPLACED, Use.WRITTEN]),
+        ({"edits": [{"search": "x", "replace": "y"}], "path": "a.py"}, [Use.REPLACED, Use.WRITTEN, Use.SAID]),
+        ({"path": "a.py", "content": "y"}, [Use.SAID, Use.WRITTEN]),
+        ({"command": "create", "file_text": "y"}, [Use.SAID, Use.WRITTEN]),
+        ({"query": "x", "newest": True, "limit": 3}, [Use.SAID, Use.SAID]),
+        ({"new_name": "x", "id": 7}, [Use.SAID, Use.SAID]),
+        ("only words", [Use.SAID]),
+    ],
+)
+def test_edits_tell_what_they_replace_and_what_they_write(call, uses):
+    assert [argument.use for argument in arguments(json.dumps(call).encode())] == uses
+
+
+def test_arguments_that_are_no_json_are_said_as_they_are():
+    assert spoken(b"*** Begin Patch\n+line") == "*** Begin Patch\n+line"
+
+
+def test_a_tool_for_files_says_which_file_and_a_shell_does_not():
+    assert names_path(b'{"file_path": "a.py"}')
+    assert not names_path(b'{"command": "cat a.py"}')
