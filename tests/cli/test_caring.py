@@ -12,7 +12,7 @@ from hotset.nouns.window import Hidden, Sent
 from hotset.store.folder import DATABASE
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.store_talk import kept, shows
-from tests.cli.conftest import LARGE, Desk
+from tests.cli.conftest import LARGE, Desk, fill
 
 
 def damage(desk: Desk) -> None:
@@ -113,6 +113,31 @@ def test_what_is_exported_can_be_imported_elsewhere(filled: Desk, tmp_path):
     assert second["new"] == 0
     assert filled.run("show", "last", "--json", "--data", other).json() == filled.run("show", "last", "--json").json()
     assert filled.run("recall", "toolu_1", "--data", other).raw == LARGE.encode()
+
+
+@pytest.mark.parametrize("which", [(), ("--session", "last")])
+def test_no_secret_leaves_unless_it_is_asked_for(desk: Desk, tmp_path, which):
+    password = "kT9vQ2xLm4RwZb7"
+    fill(desk.data, f"Log in with password = '{password}' and fix the test")
+
+    sealed = desk.run("export", *which)
+    plain = desk.run("export", "--with-secrets", *which)
+
+    assert password not in sealed.out
+    assert "password = '[secret:password]' and fix the test" in sealed.out
+    assert "2 secrets sealed; --with-secrets leaves them in" in sealed.err
+    assert password in plain.out
+    assert "sealed" not in plain.err
+    assert desk.run("import", "-", "--data", str(tmp_path / "other"), given=sealed.raw).code == 0
+    assert desk.run("verify", "--data", str(tmp_path / "other")).code == 0
+    assert password not in desk.run("show", "last", "--full", "--data", str(tmp_path / "other")).out
+
+
+def test_a_backup_with_its_secrets_is_the_same_store(filled: Desk, tmp_path):
+    lines = filled.run("export", "--with-secrets").raw
+
+    assert filled.run("import", "-", "--data", str(tmp_path / "other"), given=lines).code == 0
+    assert filled.run("export", "--with-secrets", "--data", str(tmp_path / "other")).raw == lines
 
 
 @pytest.mark.parametrize("which", [(), ("--session", "last")])

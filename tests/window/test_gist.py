@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotset.nouns.page import ROOT, Gist, Kind, Page, PageId, Role, SessionId, digest
+from hotset.testing.secrets import planted
 from hotset.window.gist import gist
 
 TRACE = b"""Traceback (most recent call last):
@@ -54,6 +55,19 @@ def test_what_looks_like_a_key_is_in_no_gist():
     told = of(b"export API_KEY=sk-ant-api03-abcdEFGH1234567890abcdEFGH and ghp_16C7e42F292c6912E7710c838347Ae178B4a")
 
     assert not [word for word in (*told.keywords, *told.entities, *told.files) if "abcd" in word.lower() or "ghp" in word.lower()]
+
+
+def test_no_planted_secret_is_in_a_gist():
+    for each in planted(seed=21, n=430):
+        told = of(each.text.encode())
+        assert not each.remains("\n".join((*told.keywords, *told.entities, *told.files))), each.kind
+
+
+def test_a_secret_that_is_cut_by_what_is_looked_at_is_in_no_gist():
+    before = b"a line of text\n" * 3000
+    for start in range(32 * 1024 - 24, 32 * 1024):
+        told = of(before[:start] + b" password='kT9vQ2xLm4RwZb7' " + before)
+        assert not [name for name in told.entities if name.startswith("kT9v")]
 
 
 @pytest.mark.parametrize(

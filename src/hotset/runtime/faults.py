@@ -120,7 +120,7 @@ class Faults:
         self.refaults += again
         detail: dict[str, str | int | float] = {
             "tool": call.name,
-            "id": id[:80],
+            "id": id[:80] if got is not None and got.found else "",  # what a model makes up is content
             "found": int(got is not None and got.found),
             "tokens": got.tokens if got else 0,
             "truncated": int(got is not None and got.truncated),

@@ -38,9 +38,13 @@ _NAMES: dict[type, str] = {
 _TYPES: dict[str, Any] = {name: noun for noun, name in _NAMES.items()}
 
 
-def write_lines(rows: Iterable[Row]) -> Iterator[bytes]:
-    """A header, a line for each row, and a last line that says how many there were: a file that was cut off is noticed."""
-    yield _line({"hotset": "store", "format": FORMAT})
+def write_lines(rows: Iterable[Row], *, sealed: int = 0) -> Iterator[bytes]:
+    """A header, a line for each row, and a last line that says how many there were: a file that was cut off is noticed.
+
+    `sealed` is the version of the patterns by which secrets were taken out (see `store.sealed`), 0 where they were not: the
+    header tells it to whoever reads the file.
+    """
+    yield _line({"hotset": "store", "format": FORMAT} | ({"sealed": sealed} if sealed else {}))
     count = 0
     for row in rows:
         count += 1

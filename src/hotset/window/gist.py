@@ -1,4 +1,5 @@
-"""What a page is about, by cheap rules: keywords, names, files and a token estimate. Pure, and linear in what it looks at."""
+"""What a page is about, by cheap rules: keywords, names, files and a token estimate. Pure, linear in what it looks at, and
+without secrets: a gist is shown where its page is not."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from itertools import pairwise
 from hotset.nouns.page import Gist, Kind, Page
 
 _LOOKED_AT = 32 * 1024
+_BEYOND = 8 * 1024  # a secret that begins in what is looked at ends in this
 _KEYWORDS, _ENTITIES, _FILES = 12, 16, 32
 _LONGEST_WORD = 32
 _LONGEST_NAME = 100
@@ -57,7 +59,7 @@ def gist(page: Page, content: bytes) -> Gist:
     if page.kind is Kind.IMAGE or page.media.startswith(("image/", "audio/", "video/")):
         return Gist(page.id, _IMAGE_TOKENS, (), (), ())
     text = content[:_LOOKED_AT].decode("utf-8", "replace")
-    pieces = [piece for piece in _CUT.split(_unescaped(page, text)) if piece]
+    pieces = [piece for piece in _CUT.split(_unescaped(page, _without_secrets(content))) if piece]
     files = _first(_paths(pieces), _FILES)
     return Gist(
         page=page.id,
@@ -66,6 +68,20 @@ def gist(page: Page, content: bytes) -> Gist:
         entities=_entities(pieces, frozenset(files)),
         files=files,
     )
+
+
+def _without_secrets(content: bytes) -> str:
+    from hotset.sealing import find  # noqa: PLC0415 - a proxy starts without it; gists are worked out later
+
+    text = content[: _LOOKED_AT + _BEYOND].decode("utf-8", "replace")
+    pieces: list[str] = []
+    at = 0
+    for found in find(text):
+        if found.span.start >= _LOOKED_AT:
+            break
+        pieces.append(text[at : found.span.start])
+        at = found.span.end
+    return " ".join((*pieces, text[at:_LOOKED_AT]))
 
 
 def _tokens(text: str, size: int) -> int:

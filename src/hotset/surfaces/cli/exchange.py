@@ -6,39 +6,52 @@ import os
 import secrets
 import sys
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 import click
 
 from hotset.errors import BadInput
+from hotset.sealing import VERSION
 from hotset.store.exchange import read_lines, write_lines
+from hotset.store.port import Row
+from hotset.store.sealed import SealedRows
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.cli import meant
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import count, counting, emit_json, say
 
 
-@click.command(epilog=examples("hotset export -o all.jsonl", "hotset export --session last > session.jsonl"))
+@click.command(epilog=examples("hotset export --session last > session.jsonl", "hotset export --with-secrets -o backup.jsonl"))
 @of_project
 @click.option("--session", metavar="S", help="Only this session: an id, the beginning of one, or `last`.")
 @click.option("-o", "--output", metavar="F", default="-", help="The file to write; default: stdout.")
-def export(chosen: Chosen, session: str | None, output: str) -> None:
-    """Write everything that is kept, or one session, as JSON lines. `hotset import` takes it in again."""
+@click.option("--with-secrets", is_flag=True, help="Keep passwords, keys and tokens as they are: a backup, byte for byte.")
+def export(chosen: Chosen, session: str | None, output: str, *, with_secrets: bool) -> None:
+    """Write everything that is kept, or one session, as JSON lines. `hotset import` takes it in again.
+
+    Each password, key or token that is recognised is replaced by its kind, as in `[secret:aws-key]`, unless --with-secrets
+    is given.
+    """
     if output == "-" and sys.stdout.isatty():
         raise BadInput("export writes data, not something to read: give a file with -o, or a pipe")
     with meant.reading(chosen.config()) as store:
         one = meant.session_id(store, session)
         census = store.census()
         total = None if one else census.sessions + census.turns + census.pages + census.blobs
+        sealed = None if with_secrets else SealedRows(partial(store.dump, one))
+        rows: Iterable[Row] = store.dump(one) if sealed is None else sealed
         with counting("exporting", total, quiet=chosen.quiet) as counter:
-            lines = counter.over(write_lines(store.dump(one)))
+            lines = counter.over(write_lines(rows, sealed=VERSION if sealed is not None else 0))
             if output == "-":
                 sys.stdout.buffer.writelines(lines)
                 sys.stdout.buffer.flush()
             else:
                 _write_whole(Path(output), lines)
     say(f"{count(counter.count, 'row')} written", quiet=chosen.quiet)
+    if sealed is not None and sealed.secrets:
+        say(f"{count(sealed.secrets, 'secret')} sealed; --with-secrets leaves them in", quiet=chosen.quiet)
 
 
 @click.command("import", epilog=examples("hotset import all.jsonl", "cat session.jsonl | hotset import -"))

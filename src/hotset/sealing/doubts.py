@@ -1,0 +1,142 @@
+"""Is it a secret, or does it only stand where one would? Cheap rules over a value that a pattern has found."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+from collections import Counter
+from itertools import pairwise
+
+_STAND_INS = re.compile(
+    rb"(?i)example|placeholder|change[-_]?(?:me|this|it)|your[-_ ]?|dummy|fake|sample|redacted|removed|hidden|masked|"
+    rb"(?-i:x{4}|X{4})|\*\*\*|\.\.\.|insert|replace|fixme|todo|foo[-_]?bar|lorem|secret:|not[-_]?a[-_]?real|hunter2|s3cr3t|"
+    rb"<[^>]*>|\$[({]|\{\{|\}\}|%\(|%[sdr]\b|\{[a-z_.0-9]*\}|#\{|"
+    rb"process\.env|environ|getenv|\benv[.\[(]|secrets\.|config\.|settings\.|\bvault:|keychain|"
+    rb"test[-_]?(?:key|token|secret|pass|pw|api)|(?:key|token|secret|pass|password)[-_]?test|"
+    rb"(?:api|access|my|some|the)[-_](?:key|token|secret|pass)|"
+    rb"p[a@4]ssw[o0]rd|correct[-_]?horse|12345|abcdef|qwert|deadbeef|00000|11111|aaaaa"
+)
+"""What people write where a secret would be: templates, look-ups, and the words of examples."""
+
+_FIXED_STAND_INS = re.compile(
+    rb"(?i)example|placeholder|your[-_]|dummy|redacted|(?-i:xxxx|XXXX)|\*\*\*|\.\.\.|0000000|1234567|abcdefg|aaaaaaa"
+)
+"""The same for tokens whose shape says that they are tokens: chance writes short words into long ones."""
+
+_PIECES = re.compile(rb"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_LETTERS = re.compile(rb"[A-Za-z]{2,}")
+_HEX = re.compile(rb"[0-9a-f]{16,}|[0-9A-F]{16,}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_SYMBOLS = frozenset(b"!@#$%^&*?+=~|")
+_CODE = re.compile(
+    rb"[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)+|[A-Za-z]+(?:[-_./:][A-Za-z]+)+|[\w.]+\(.*|[@#/.~][\w./-]*|[\d.,:/+-]+|"
+    rb"0x[0-9a-fA-F]+[lLuU]*"
+)
+"""A look-up, words with something between them, a call, a path, a date or a number."""
+
+_DENSE = re.compile(rb"[A-Za-z0-9+/]+={0,2}")
+_DATE = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.Z+-]*")
+_COMMON_PAIRS = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        th he in er an re on at en nd ti es or te of ed is it al ar st to nt ng se ha as ou io le ve co me de hi ri ro ic ne
+        ea ra ce li ch ll be ma si om ur ca el ta la ns di fo ho pe ec pr no ct us ac ot il tr ly nc et ut ss so rs un lo wa
+        ge ie wh ee wi em ad ol rt po we na ul ni ts mo ow pa im mi ai sh ir su id os iv ia am fi ci vi pl ig tu ev ld ry mp
+        fe bl ab gh ty op wo sa ay ex ke ui gr ap ue up ag do ck ey ok ub by da db ef if cl pi cr ob bu bo br ba bi dd od fa
+        fl fr ga gi go
+        """,
+    )
+)
+"""Pairs of letters that words are made of: 83 % of those in the names of real code, 24 % where letters are drawn by lot."""
+
+_RANDOM_PIECE = (
+    2.6  # mean length of runs of one class: 1.9 in letters and digits by lot, 2.1 in hex, 5.8 in the names of real code
+)
+_SURELY_RANDOM = (2.4, 20)  # the mean length of runs, and how long a value must be for it to tell everything
+_RANDOM_IF_SHORT, _SHORT = 2.2, 12
+_COMMON_SHARE = 0.56
+_LONG = 32  # characters; a name of that length has something between its words
+_LEAST_BITS = 2.5  # per character; `aaaa1111` has 1
+
+
+def stands_in(value: bytes) -> bool:
+    """A word of an example, a template, a look-up: not a secret but the place of one."""
+    return _STAND_INS.search(value) is not None or monotonous(value)
+
+
+def shaped(value: bytes) -> bool:
+    """For what has the shape of a token already: is it more than an example?"""
+    return _FIXED_STAND_INS.search(value) is None and entropy(value) >= _LEAST_BITS
+
+
+def random(value: bytes) -> bool:
+    """Does it look drawn by lot? Names that people make have long runs of one class of characters, and pairs that words have."""
+    pieces = _PIECES.findall(value)
+    digits = sum(len(piece) for piece in pieces if piece.isdigit())
+    together = sum(map(len, pieces))
+    if not together or digits == together or not shaped(value) or monotonous(value) or _DATE.fullmatch(value):
+        return False
+    run = together / len(pieces)
+    if _HEX.fullmatch(value) or (run <= _SURELY_RANDOM[0] and len(value) >= _SURELY_RANDOM[1]):
+        return True
+    if stands_in(value) or (_CODE.fullmatch(value) and not (digits and unlike_words(value))):
+        return False
+    if len(value) >= _LONG and _DENSE.fullmatch(value) and digits and _mixed_case(value):
+        return True
+    if len(value) < _SHORT:
+        return run <= _RANDOM_IF_SHORT if digits else _mixed_case(value) and unlike_words(value)
+    return (bool(digits) and run <= _RANDOM_PIECE) or unlike_words(value)
+
+
+def _mixed_case(value: bytes) -> bool:
+    return value != value.lower() and value != value.upper()
+
+
+def unlike_words(value: bytes) -> bool:
+    """Few of its pairs of letters are those of words."""
+    pairs = [run[at : at + 2].decode() for run in _LETTERS.findall(value.lower()) for at in range(len(run) - 1)]
+    return len(pairs) >= 4 and sum(pair in _COMMON_PAIRS for pair in pairs) <= _COMMON_SHARE * len(pairs)
+
+
+def chosen(value: bytes) -> bool:
+    """Does it look like a password that somebody made up: letters, digits and a symbol?"""
+    if stands_in(value) or _CODE.fullmatch(value) or entropy(value) < _LEAST_BITS:
+        return False
+    lower, upper = any(0x61 <= byte <= 0x7A for byte in value), any(0x41 <= byte <= 0x5A for byte in value)
+    digit, symbol = any(0x30 <= byte <= 0x39 for byte in value), not _SYMBOLS.isdisjoint(value)
+    return digit and (lower or upper) and symbol and lower + upper + digit + symbol >= 3
+
+
+def entropy(value: bytes) -> float:
+    """Bits a character, by how often each comes up."""
+    size = len(value)
+    return -sum(count / size * math.log2(count / size) for count in Counter(value).values()) if size else 0.0
+
+
+def monotonous(value: bytes) -> bool:
+    """Counting, or one thing over and over."""
+    steps = sum(abs(b - a) <= 1 for a, b in pairwise(value))
+    return 2 * steps >= len(value) or len(set(value)) <= 3
+
+
+def decoded(value: bytes) -> bytes | None:
+    """What base64 says, of either alphabet; None where it is none."""
+    plain = value.rstrip(b"=").translate(_URL_SAFE)
+    try:
+        return base64.b64decode(plain + b"=" * (-len(plain) % 4), validate=True)
+    except binascii.Error:
+        return None
+
+
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
+
+
+def luhn(digits: bytes) -> bool:
+    """The check digit of a card's number."""
+    total = 0
+    for place, byte in enumerate(reversed(digits)):
+        digit = (byte - 0x30) * (2 if place % 2 else 1)
+        total += digit - 9 if digit > 9 else digit
+    return total % 10 == 0

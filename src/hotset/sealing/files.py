@@ -1,0 +1,120 @@
+"""Files that are credentials by their name: they are never read."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import translate
+from functools import cache
+
+_HARMLESS = re.compile(
+    r"[._-](example|sample|template|tmpl|dist|defaults?|schema|in)$|\.(md|rst|pub|py|pyi|js|ts|tsx|go|rs|java|kt|rb|php|cs|c|h|html)$"
+)
+"""What shows how a credential file looks, or is about one; public halves of keys."""
+
+_FILES: tuple[tuple[str, str], ...] = (
+    ("settings of an environment", ".env .env.* *.env .envrc .flaskenv .dev.vars"),
+    (
+        "a private key",
+        """
+        id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk *.pem *.key *.ppk *.p8 *.asc.key identity.age *.agekey
+        """,
+    ),
+    (
+        "a store of keys",
+        """
+        *.p12 *.pfx *.jks *.keystore *.bks *.kdb *.kdbx *.keychain *.keychain-db *.gpg-key secring.gpg *.wallet wallet.dat
+        """,
+    ),
+    (
+        "logins of hosts",
+        """
+        .netrc _netrc .pgpass pgpass.conf .my.cnf .mylogin.cnf .htpasswd htpasswd .git-credentials .curlrc .dbshell
+        """,
+    ),
+    (
+        "credentials",
+        """
+        credentials credentials.* *_credentials *-credentials *_credentials.* *-credentials.* credential credentials-*
+        .credentials*
+        """,
+    ),
+    (
+        "tokens of a registry",
+        """
+        .npmrc .yarnrc.yml .pypirc .gem/credentials .cargo/credentials* auth.json .composer/auth.json nuget.config
+        """,
+    ),
+    ("logins of a registry", ".docker/config.json .dockercfg .dockerconfigjson"),
+    ("access to a cluster", "kubeconfig *.kubeconfig kubeconfig.* .kube/config"),
+    (
+        "secrets",
+        """
+        secrets.yml secrets.yaml secrets.json secrets.toml secrets.ini secrets.env secret.yml secret.yaml secret.json
+        *.secrets .secrets .secrets.* *-secrets.yaml *-secrets.yml *.secret secrets.* vault.yml vault.yaml .vault-token
+        .vault_pass* master.key credentials.yml.enc
+        """,
+    ),
+    (
+        "the state of an infrastructure",
+        """
+        terraform.tfstate terraform.tfstate.* *.tfstate *.tfstate.backup terraform.tfvars *.auto.tfvars .terraformrc
+        terraform.rc
+        """,
+    ),
+    (
+        "an account of a cloud",
+        """
+        service-account*.json service_account*.json serviceaccount*.json client_secret*.json
+        application_default_credentials.json accesstokens.json azureprofile.json gcloud/credentials.db gcloud/access_tokens.db
+        .boto .s3cfg rclone.conf .aws/credentials .aws/config .azure/*.json .oci/config
+        """,
+    ),
+    (
+        "a login of a program",
+        """
+        gh/hosts.yml .config/hub .ngrok2/ngrok.yml .msmtprc .fetchmailrc .pgadmin.pass logins.json key4.db key3.db
+        signons.sqlite .rhosts .esmtprc filezilla.xml recentservers.xml sitemanager.xml
+        """,
+    ),
+    (
+        "what was typed into a shell",
+        """
+        .bash_history .zsh_history .sh_history .psql_history .mysql_history .python_history .node_repl_history .sqlite_history
+        .rediscli_history
+        """,
+    ),
+)
+
+_SYSTEM_FILES = ("passwords of a system", frozenset({"shadow", "gshadow", "shadow-", "master.passwd", "sam"}))
+_SYSTEM_FOLDERS = frozenset({"etc", "config"})
+"""Words that name a system's file only in a system's folder."""
+
+_FOLDERS = frozenset({".ssh", ".gnupg", ".password-store"})
+_PLAIN_IN_FOLDERS = frozenset({"config", "known_hosts", "known_hosts.old", "authorized_keys"})
+
+
+def secret_file(path: str) -> str | None:
+    """Why this is a credential file; None where its name does not say so. Upper and lower case, `/` and `\\` are alike."""
+    parts = [part for part in _SEPARATORS.split(path.casefold().rstrip("/\\ .\0")) if part]
+    if not parts or _HARMLESS.search(parts[-1]):
+        return None
+    name, folders = parts[-1], parts[:-1]
+    if not _FOLDERS.isdisjoint(folders) and name not in _PLAIN_IN_FOLDERS:
+        return "a private key"
+    if folders and folders[-1] in _SYSTEM_FOLDERS and name in _SYSTEM_FILES[1]:
+        return _SYSTEM_FILES[0]
+    match = _patterns().fullmatch(f"{folders[-1] if folders else ''}/{name}")
+    return _FILES[int(match.lastgroup[1:])][0] if match is not None and match.lastgroup else None
+
+
+_SEPARATORS = re.compile(r"[/\\]+")
+
+
+@cache
+def _patterns() -> re.Pattern[str]:
+    """All of them as one, over a file's name with its folder's; which group matched tells why."""
+    whys = []
+    for place, (_, names) in enumerate(_FILES):
+        globs = (name if "/" in name else f"*/{name}" for name in names.split())
+        whys.append(f"(?P<w{place}>{'|'.join(map(translate, globs))})")
+    return re.compile("|".join(whys))

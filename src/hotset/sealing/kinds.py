@@ -1,0 +1,475 @@
+"""The kinds of secrets: how each begins, how the whole of it is told, and what speaks against it.
+
+Every `head` is of bounded length, and so is what `whole` looks at: the time for a text grows with its length and with nothing
+else. Text may stand inside JSON inside JSON: a line end may be written `\\n`, and a quote may have backslashes before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hotset.sealing import doubts
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    name: str | Callable[[re.Match[bytes]], str]
+    head: bytes
+    """For RE2, which looks for all heads at once: where a secret of this kind may begin."""
+    whole: bytes
+    """The whole of it from there; its group `secret` is what must not be seen."""
+    begins: frozenset[int]
+    """The bytes with which a head can begin."""
+    holds: Callable[[re.Match[bytes]], bool]
+    by_name: bool = False
+    """Told by what stands before it: a token that has a shape of its own is of its own kind."""
+    wraps: bool = False
+    """Base64, and a secret only if what it says has one."""
+
+
+_EDGE = rb"(?:\b|\\[nrtbf])"
+"""A token begins at a word's edge. In JSON the letter of an escape is no part of the word behind it."""
+
+_EDGE_BYTES = frozenset(b"\\")
+_QUOTE = rb"\\{0,31}[\"'`]"
+
+
+def _is_shaped(match: re.Match[bytes]) -> bool:
+    return doubts.shaped(match["secret"])
+
+
+def _token(name: str, prefix: bytes, alphabet: bytes, least: int, *, most: int = 512, begins: bytes = b"") -> Kind:
+    """A token that begins with a prefix of its own and ends where its alphabet does."""
+    some = rb"[" + alphabet + rb"]"
+    return Kind(
+        name,
+        head=_EDGE + prefix + some + b"{%d}" % min(least, 16),
+        whole=_EDGE + rb"(?P<secret>" + prefix + some + b"{%d,%d})(?!" % (least, most) + some + rb"|[A-Za-z0-9])",
+        begins=frozenset(begins or prefix[:1]) | _EDGE_BYTES,
+        holds=_is_shaped,
+    )
+
+
+_WORD = rb"A-Za-z0-9"
+_DASH = rb"A-Za-z0-9_-"
+_HEX = rb"a-f0-9"
+
+_TOKENS = (
+    _token("gcp-key", rb"AIza", _DASH, 35, most=40),
+    _token("google-oauth", rb"GOCSPX-", _DASH, 24),
+    _token("google-oauth", rb"ya29\.", rb"A-Za-z0-9_.-", 20, most=2048),
+    _token("google-oauth", rb"1//0", _DASH, 30),
+    _token("github-token", rb"gh[pousr]_", _WORD, 30),
+    _token("github-token", rb"github_pat_", rb"A-Za-z0-9_", 36),
+    _token("gitlab-token", rb"gl(?:pat|dt|rt|oas|ptt|ft|soat|imt|agent|cbt|ffct)-", rb"A-Za-z0-9_.-", 20),
+    _token("slack-token", rb"xox[abceoprs]-", rb"A-Za-z0-9-", 20),
+    _token("slack-token", rb"xapp-", rb"A-Za-z0-9-", 30),
+    _token("stripe-key", rb"[rs]k_(?:live|test)_", _WORD, 16, begins=b"rs"),
+    _token("stripe-key", rb"whsec_", rb"A-Za-z0-9+/=", 24),
+    _token("anthropic-key", rb"sk-ant-", _DASH, 24),
+    _token("openrouter-key", rb"sk-or-", _DASH, 24),
+    _token("openai-key", rb"sk-(?:proj|svcacct|admin|None)-", _DASH, 20),
+    _token("openai-key", rb"sk-", _WORD, 32),
+    _token("huggingface-token", rb"(?:hf_|api_org_)", _WORD, 30, begins=b"ha"),
+    _token("npm-token", rb"npm_", _WORD, 36),
+    _token("pypi-token", rb"pypi-AgE", _DASH, 40, most=1024),
+    _token("sendgrid-key", rb"SG\.", rb"A-Za-z0-9_.-", 40),
+    _token("twilio-key", rb"SK", _HEX, 32, most=32),
+    _token("discord-webhook", rb"discord(?:app)?\.com\\{0,31}/api\\{0,31}/webhooks\\{0,31}/[0-9]{15,20}\\{0,31}/", _DASH, 40),
+    _token("digitalocean-token", rb"do[opr]_v1_", _HEX, 64),
+    _token("shopify-token", rb"shp(?:at|ca|pa|ss)_", rb"A-Fa-f0-9", 32),
+    _token("databricks-token", rb"dapi", _HEX, 32),
+    _token("mailgun-key", rb"key-", _HEX, 32, most=32),
+    _token("square-token", rb"sq0[a-z]{3}-", _DASH, 22),
+    _token("linear-key", rb"lin_api_", _WORD, 32),
+    _token("notion-token", rb"ntn_", _WORD, 40),
+    _token("vault-token", rb"hv[sbr]\.", _DASH, 24),
+    _token("grafana-token", rb"gl(?:sa|c)_", rb"A-Za-z0-9_=+/", 32),
+    _token("newrelic-key", rb"NRAK-", rb"A-Z0-9", 27),
+    _token("groq-key", rb"gsk_", _WORD, 40),
+    _token("xai-key", rb"xai-", _WORD, 60),
+    _token("replicate-token", rb"r8_", _WORD, 30),
+    _token("perplexity-key", rb"pplx-", _WORD, 40),
+    _token("doppler-token", rb"dp\.(?:pt|st|ct|sa|scim|audit)\.", rb"A-Za-z0-9._-", 40),
+    _token("planetscale-token", rb"pscale_(?:tkn|pw|oauth)_", rb"A-Za-z0-9_.-", 32),
+    _token("supabase-key", rb"sb(?:p|_secret)_", rb"A-Za-z0-9_-", 24),
+    _token("atlassian-token", rb"AT(?:ATT|CTT|BB)3", rb"A-Za-z0-9_=-", 50),
+    _token("figma-token", rb"fig[dor]_", _DASH, 40),
+    _token("postman-key", rb"PMAK-", rb"a-f0-9-", 40),
+    _token("sentry-token", rb"sntry[su]_", rb"A-Za-z0-9_=+/", 60),
+    _token("docker-token", rb"dckr_(?:pat|oat)_", _DASH, 24),
+    _token("rubygems-key", rb"rubygems_", _HEX, 48),
+    _token("age-key", rb"AGE-SECRET-KEY-(?:PQ-)?1", rb"A-Z0-9", 50, most=2048),
+)  # fmt: skip
+
+
+def _kind(
+    name: str | Callable[[re.Match[bytes]], str],
+    head: bytes,
+    whole: bytes,
+    begins: bytes,
+    holds: Callable[[re.Match[bytes]], bool] = _is_shaped,
+    *,
+    by_name: bool = False,
+    wraps: bool = False,
+) -> Kind:
+    return Kind(name, head, whole, frozenset(begins), holds, by_name, wraps)
+
+
+_PEM = rb"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+_BREAK = rb"(?:[\s\"'`,;+>#|*]|\\{1,31}[nrt\"']){1,64}"
+_CHUNK = rb"[A-Za-z0-9+/=_-]{12,4096}"
+_LABEL = rb"[A-Z][A-Za-z-]{2,20}: [\w ,.@()/:-]{1,120}"
+_SHORT_END = rb"(?:\s{1,8}|\\{1,31}[nr]){1,4}[+ ]?[A-Za-z0-9+/=]{1,16}(?=[\s\"'`\\]|$)"
+_END = rb"-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+
+
+def _has_body(match: re.Match[bytes]) -> bool:
+    """A pattern, or a word about keys, has no body; a key that was cut off has the beginning of one."""
+    body = re.sub(rb"-----[A-Z ]*-----|[^A-Za-z0-9+/]", b"", match[0])
+    return len(body) >= 32 and doubts.entropy(body) > 3.5 and not _NO_BODY.search(match[0])
+
+
+_NO_BODY = re.compile(rb"(?i:example)|\.\.\.|x{8}|X{8}")
+
+
+def _is_jwt(match: re.Match[bytes]) -> bool:
+    header = doubts.decoded(match["secret"].split(b".", 1)[0])
+    return header is not None and header.startswith(b"{") and b'"' in header
+
+
+def _of_card(match: re.Match[bytes]) -> bool:
+    digits = re.sub(rb"[ -]", b"", match["secret"])
+    return doubts.luhn(digits) and len(set(digits)) > 4 and digits not in _KNOWN_CARDS
+
+
+_KNOWN_CARDS = frozenset(
+    (b"4242424242424242", b"4111111111111111", b"5555555555554444", b"4000056655665556", b"5105105105105100", b"6011111111111117")
+)
+
+
+def _in_url(match: re.Match[bytes]) -> bool:
+    """A user's own word would do as a password; what every manual writes is none."""
+    secret = match["secret"]
+    if doubts.stands_in(secret) or secret.lower() in _MANUALS or secret == match["user"]:
+        return False
+    if re.search(rb"[{}$<>()%]", secret) and not re.search(rb"%[0-9A-F]{2}", secret):
+        return False
+    if secret.isalpha() or secret.isdigit():
+        return len(secret) >= 12 or doubts.unlike_words(secret)
+    return len(secret) >= 6
+
+
+_MANUALS = frozenset(
+    b"pass password passwd pwd secret token user admin root test guest postgres mysql mongo redis rabbit pass123".split()
+)
+
+
+def _credentials(match: re.Match[bytes]) -> bool:
+    """`user:password`, in base64."""
+    inner = doubts.decoded(match["secret"])
+    return inner is not None and b":" in inner[:128] and inner.isascii() and not _DULL.search(inner)
+
+
+_DULL = re.compile(rb"(?i)^(?:user(?:name)?|admin|foo|test|aladdin|name)?:(?:pass(?:word)?|bar|open ?sesame|secret|test|admin)?$")
+
+
+def _is_random(match: re.Match[bytes]) -> bool:
+    return doubts.random(match["secret"])
+
+
+def _is_password(match: re.Match[bytes]) -> bool:
+    return doubts.random(match["secret"]) or doubts.chosen(match["secret"])
+
+
+def _is_bearer(match: re.Match[bytes]) -> bool:
+    secret = match["secret"]
+    mixed = len(secret) >= 20 and _MIXED.search(secret) is not None and b"." not in secret
+    return doubts.random(secret) or (mixed and not doubts.stands_in(secret))
+
+
+_MIXED = re.compile(rb"[0-9].*[A-Za-z]|[A-Za-z].*[0-9]")
+
+
+_SHAPED = (
+    _kind(
+        "aws-key",
+        _EDGE + rb"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}",
+        _EDGE + rb"(?P<secret>(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}"
+        rb"(?:[,;:|\t ]{1,2}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=]))?)(?![A-Za-z0-9])",
+        b"A\\",
+    ),
+    _kind(
+        "private-key",
+        rb"-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY",
+        rb"(?P<secret>"
+        + _PEM
+        + rb"(?:" + _BREAK + rb"(?:" + _LABEL + rb"|" + _CHUNK + rb")){0,2000}"
+        + rb"(?:(?:" + _BREAK + rb"[A-Za-z0-9+/=]{1,16})?" + _BREAK + _END + rb"|(?:" + _SHORT_END + rb"){0,2}))",
+        b"-",
+        _has_body,
+    ),
+    _kind(
+        "private-key",
+        rb"PuTTY-User-Key-File-",
+        rb"PuTTY-User-Key-File-[\s\S]{1,8192}?Private-Lines: [0-9]{1,3}(?P<secret>(?:\s{1,2}[A-Za-z0-9+/=]{1,64}(?=\s)){1,200})",
+        b"P",
+        _is_shaped,
+    ),
+    _kind(
+        "jwt",
+        _EDGE + rb"eyJ[A-Za-z0-9_-]{8}",
+        _EDGE + rb"(?P<secret>eyJ[A-Za-z0-9_-]{8,4096}\.[A-Za-z0-9_-]{0,8192}\.[A-Za-z0-9_-]{8,8192}"
+        rb"(?:\.[A-Za-z0-9_-]{4,8192}){0,2})",
+        b"e\\",
+        _is_jwt,
+    ),
+    _kind(
+        "base64",
+        _EDGE + rb"(?:LS0tLS1CRUdJTi|eyJ|ewog|ewoJ|ewoi)[A-Za-z0-9+/_-]{16}",
+        _EDGE + rb"(?P<secret>(?:LS0tLS1CRUdJTi|ey|ewo)[A-Za-z0-9+/_-]{32,65536}={0,2})",
+        b"Le\\",
+        wraps=True,
+    ),
+    _kind(
+        "slack-webhook",
+        rb"hooks\.slack\.com\\{0,31}/(?:services|workflows|triggers)\\{0,31}/[A-Za-z0-9]{4}",
+        rb"hooks\.slack\.com\\{0,31}/(?:services|workflows|triggers)(?P<secret>(?:\\{0,31}/[A-Za-z0-9_+-]{4,128}){2,5})",
+        b"h",
+    ),
+    _kind(
+        "telegram-token",
+        _EDGE + rb"[0-9]{8,10}:AA[A-Za-z0-9_-]{16}",
+        rb"(?:\\[nrtbf])?(?P<secret>[0-9]{8,10}:AA[A-Za-z0-9_-]{32,36})(?![A-Za-z0-9_-])",
+        b"0123456789\\",
+    ),
+    _kind(
+        "telegram-token",
+        rb"/bot[0-9]{8,10}:AA[A-Za-z0-9_-]{16}",
+        rb"/bot(?P<secret>[0-9]{8,10}:AA[A-Za-z0-9_-]{32,36})(?![A-Za-z0-9_-])",
+        b"/",
+    ),
+    _kind(
+        "discord-token",
+        _EDGE + rb"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{20}",
+        _EDGE + rb"(?P<secret>[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40})(?![A-Za-z0-9_-])",
+        b"MNO\\",
+    ),
+    _kind(
+        "azure-key",
+        _EDGE + rb"[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{16}",
+        rb"(?:\\[nrtbf])?(?P<secret>[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34})(?![A-Za-z0-9_~.-])",
+        bytes(range(0x30, 0x3A)) + bytes(range(0x41, 0x5B)) + bytes(range(0x61, 0x7B)) + b"_~.\\",
+    ),
+    _kind(
+        "terraform-token",
+        _EDGE + rb"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{16}",
+        rb"(?:\\[nrtbf])?(?P<secret>[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{50,90})",
+        bytes(range(0x30, 0x3A)) + bytes(range(0x41, 0x5B)) + bytes(range(0x61, 0x7B)) + b"\\",
+    ),
+    _kind(
+        "password-hash",
+        rb"\$(?:2[aby]\$[0-9]{2}\$|apr1\$|[156]\$)[A-Za-z0-9./]{8}",
+        rb"(?P<secret>\$(?:2[aby]\$[0-9]{2}\$[A-Za-z0-9./]{53}|apr1\$[A-Za-z0-9./]{1,8}\$[A-Za-z0-9./]{22}|"
+        rb"[156]\$(?:rounds=[0-9]{1,9}\$)?[A-Za-z0-9./]{1,16}\$[A-Za-z0-9./]{22,86}))",
+        b"$",
+    ),
+    _kind(
+        "card-number",
+        _EDGE + rb"(?:4[0-9]{3}|5[1-5][0-9]{2}|6011)[ -][0-9]{4}[ -][0-9]{4}[ -][0-9]{4}\b",
+        _EDGE + rb"(?P<secret>[456][0-9]{3}[ -][0-9]{4}[ -][0-9]{4}[ -][0-9]{4})(?![0-9-])",
+        b"456\\",
+        _of_card,
+    ),
+)  # fmt: skip
+
+_URL_TEXT = rb"[^\s:/@\"'<>\\`\x80-\xff]"
+_BY_PLACE = (
+    _kind(
+        "url-password",
+        rb":\\{0,31}/\\{0,31}/[A-Za-z0-9._%+~!$&*-]{0,64}:[^\s/@\"'<>\\`]",
+        rb":\\{0,31}/\\{0,31}/(?P<user>" + _URL_TEXT + rb"{0,64}):"
+        rb"(?P<secret>[^\s/@\"'<>\\`\x80-\xff]{1,256})@(?=[A-Za-z0-9_.\[-])",
+        b":",
+        _in_url,
+    ),
+    _kind(
+        "url-password",
+        rb":\\{0,31}/\\{0,31}/[A-Za-z0-9_-]{20,64}@[A-Za-z0-9]",
+        rb":\\{0,31}/\\{0,31}/(?P<secret>[A-Za-z0-9_-]{20,64})@[A-Za-z0-9]",
+        b":",
+        _is_random,
+        by_name=True,
+    ),
+    _kind(
+        "login",
+        rb"[ ](?:-u|--user)[ =]" + _QUOTE + rb"?[^\s:\"'`\\]{1,64}:[^\s\"'`\\]{6}",
+        rb"[ ](?:-u|--user)[ =](?:" + _QUOTE + rb")?[^\s:\"'`\\]{1,64}:(?P<secret>[^\s\"'`\\\x80-\xff]{6,256})",
+        b" ",
+        _is_password,
+        by_name=True,
+    ),
+    _kind(
+        "password",
+        rb"(?:sshpass[ ]-p[ ]?|mysql[a-z]{0,8}[ ][^\n]{0,60}-p)" + _QUOTE + rb"?[^\s\"'`\\]{6}",
+        rb"(?:sshpass[ ]-p[ ]?|mysql[a-z]{0,8}[ ][^\n]{0,60}?-p)(?:" + _QUOTE + rb")?(?P<secret>[^\s\"'`\\\x80-\xff]{6,256})",
+        b"sm",
+        _is_password,
+        by_name=True,
+    ),
+    _kind(
+        "authorization",
+        rb"(?i:basic)\s{1,4}[A-Za-z0-9+/]{8}",
+        rb"(?i:basic)\s{1,4}(?P<secret>[A-Za-z0-9+/]{8,1024}={0,2})(?![A-Za-z0-9+/=])",
+        b"bB",
+        _credentials,
+        by_name=True,
+    ),
+    _kind(
+        "authorization",
+        rb"(?i:bearer|authorization" + _QUOTE + rb"?\s{0,4}[:=]\s{0,4}(?:" + _QUOTE + rb")?(?:token|apikey|key))"
+        rb"\s{1,4}[A-Za-z0-9._~+/-]{12}",
+        rb"(?i:bearer|authorization[^A-Za-z]{1,24}(?:token|apikey|key))\s{1,4}(?P<secret>[A-Za-z0-9._~+/-]{12,4096}={0,2})(?![A-Za-z0-9._~+/=-])",
+        b"aAbB",
+        _is_bearer,
+        by_name=True,
+    ),
+    _kind(
+        "session",
+        rb"\b[Ss]ession=[A-Za-z0-9%_.-]{16}",
+        rb"[Ss]ession=(?P<secret>[A-Za-z0-9%_.-]{16,512})(?![A-Za-z0-9%_.-])",
+        b"sS",
+        _is_random,
+        by_name=True,
+    ),
+    _kind(
+        "docker-auth",
+        rb"\"auth\\{0,31}\"\s{0,4}:\s{0,4}\\{0,31}\"[A-Za-z0-9+/]{8}",
+        rb"\"auth\\{0,31}\"\s{0,4}:\s{0,4}\\{0,31}\"(?P<secret>[A-Za-z0-9+/]{8,4096}={0,2})(?=\\{0,31}\")",
+        b'"',
+        _credentials,
+        by_name=True,
+    ),
+    _kind(
+        "kube-key",
+        rb"client-key-data" + rb"(?:" + _QUOTE + rb")?\s{0,4}:\s{0,4}(?:" + _QUOTE + rb")?[A-Za-z0-9+/]{16}",
+        rb"client-key-data[^A-Za-z0-9+/]{1,24}(?P<secret>[A-Za-z0-9+/]{16,16384}={0,2})",
+        b"c",
+    ),
+    _kind(
+        "login",
+        rb"(?:login|account)\s{1,8}[^\s]{1,64}\s{1,8}password\s{1,8}[^\s]{6}",
+        rb"(?:login|account)\s{1,8}[^\s]{1,64}\s{1,8}password\s{1,8}(?P<secret>[^\s\"'\\\x80-\xff]{6,256})",
+        b"la",
+        lambda match: not doubts.stands_in(match["secret"]) and not match["secret"].isalpha(),
+        by_name=True,
+    ),
+    _kind(
+        "login",
+        rb":[0-9]{4,5}:[A-Za-z0-9_*-]{1,63}:[A-Za-z0-9_.*-]{1,63}:[^\s:/]{6}",
+        rb":[0-9]{4,5}:[A-Za-z0-9_*-]{1,63}:[A-Za-z0-9_.*-]{1,63}:(?P<secret>[^\s:/\"'\\\x80-\xff]{6,256})(?=[\s\"'\\]|$)",
+        b":",
+        _is_password,
+        by_name=True,
+    ),
+)  # fmt: skip
+
+_NAMES = (
+    rb"(?i:pass(?:w(?:or)?d|_?phrase)|(?:\b|[_-])pass|pwd|secret|token|credential|"
+    rb"(?:api|access|account|auth|private|encryption|signing|license|shared|"
+    rb"master|service|storage|primary|webhook|app|consumer|admin|hmac|jwt|subscription)[_.-]?key|"
+    rb"sess(?:ion)?[_.-]?(?:id|key|cookie)|connect\.sid|auth[_.-]?code|[?&;]sig|[_.]auth)"
+)
+_NAMES_BEGIN = b"pstcaelmwhjPSTCAELMWHJ_-.?&;"
+_REST = rb"[A-Za-z0-9_.-]{0,24}"
+_GAP = rb"[ \t]{0,8}"
+_TYPE = rb"(?::[ ]?[A-Za-z]{2,12}(?:[ ]?\|[ ]?None)?[ ]?)?"
+_SIGN = rb"(?:" + _GAP + _TYPE + _GAP + rb"(?:=>|:=|\|\|=|\?\?=|[=:])" + _GAP + rb"|>|[ ]{1,2}is:?[ ]{1,2})"
+"""Between a name and its value in code, JSON, YAML, INI, XML, a shell, and in prose."""
+
+_CALL = rb"(?:" + _GAP + rb"[,(]" + _GAP + rb"|[ ]{1,4}value[ ]?=[ ]?)"
+"""The same where only a value in quotes is one: `define('DB_PASSWORD', '...')`, `setPassword('...')`, `<add key= value=>`."""
+
+_SEEN = rb"[!#-&(-\[\]-_a-~]"
+"""What a value is made of, whatever quotes it stands in."""
+
+_IN_DOUBLE, _IN_SINGLE = rb"[!#-\[\]-~]", rb"[!-&(-\[\]-~]"
+_BARE = rb"[!#%&*+./0-9:=?@A-Z^_a-z|~$-]"
+"""A value without quotes ends at a bracket, a comma or a semicolon."""
+
+_VALUE = (
+    rb"(?P<quote>[bBfrRu]{0,2}\\{0,31}(?:(?P<double>\")|(?P<single>')|`))?"
+    rb"(?P<secret>(?(double)" + _IN_DOUBLE + rb"{8,512}(?=\\{0,31}\")|"
+    rb"(?(single)" + _IN_SINGLE + rb"{8,512}(?=\\{0,31}')|(?(quote)" + _SEEN + rb"{8,512}(?=\\{0,31}`)|"
+    + _BARE + rb"{8,512}(?!" + _BARE + rb"|[(\[])))))"
+)  # fmt: skip
+
+
+def _named(match: re.Match[bytes]) -> str:
+    name = match["name"].lower()
+    for word, kind in _KIND_OF_NAME:
+        if word in name:
+            return kind
+    return "secret"
+
+
+_KIND_OF_NAME = (
+    (b"aws", "aws-secret"),
+    (b"secret_access", "aws-secret"),
+    (b"secretaccess", "aws-secret"),
+    (b"account", "azure-key"),
+    (b"sharedaccess", "azure-key"),
+    (b"pass", "password"),
+    (b"pwd", "password"),
+    (b"sess", "session"),
+    (b".sid", "session"),
+    (b"token", "token"),
+    (b"key", "key"),
+)
+
+
+def _is_assigned(match: re.Match[bytes]) -> bool:
+    """A name says that a secret follows. What was drawn by lot is one; what a person chose must be called a password."""
+    secret = match["secret"]
+    if secret[:1] in b"=.&|" or b"://" in secret or match.string.startswith(b"[secret:", max(0, match.start() - 1)):
+        return False  # an operator, a look-up, an address, a placeholder of ours
+    return doubts.random(secret) or (_PASSWORD.search(match["name"]) is not None and doubts.chosen(secret))
+
+
+def _is_given(match: re.Match[bytes]) -> bool:
+    return match["quote"] is not None and _is_assigned(match)
+
+
+_PASSWORD = re.compile(rb"(?i)pass|pwd|secret")
+_CLOSE = rb"(?:" + _QUOTE + rb")?\]?"
+_ASSIGNED = (
+    _kind(
+        _named,
+        _NAMES + _REST + _CLOSE + _SIGN + rb"(?:[bBfrRu]{0,2}" + _QUOTE + rb")?" + _SEEN + rb"{8}",
+        rb"(?P<name>" + _NAMES + _REST + rb")" + _CLOSE + _SIGN + _VALUE,
+        _NAMES_BEGIN,
+        _is_assigned,
+        by_name=True,
+    ),
+    _kind(
+        _named,
+        _NAMES + _REST + _CLOSE + _CALL + _QUOTE + _SEEN + rb"{8}",
+        rb"(?P<name>" + _NAMES + _REST + rb")" + _CLOSE + _CALL + _VALUE,
+        _NAMES_BEGIN,
+        _is_given,
+        by_name=True,
+    ),
+    _kind(
+        _named,
+        rb"--[a-z-]{0,24}(?:password|passwd|token|secret|key)[ ]{1,2}(?:" + _QUOTE + rb")?" + _SEEN + rb"{8}",
+        rb"--(?P<name>[a-z-]{0,24}(?:password|passwd|token|secret|key))[ ]{1,2}" + _VALUE,
+        b"-",
+        _is_assigned,
+        by_name=True,
+    ),
+)
+
+KINDS: tuple[Kind, ...] = (*_TOKENS, *_SHAPED, *_BY_PLACE, *_ASSIGNED)
+"""Those that a shape tells come first: at one place the first that holds is the one."""

@@ -1,0 +1,218 @@
+"""Text without its secrets: one pass of one RE2 pattern over all of it, then a closer look at each place where it stopped."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
+
+import re2
+
+from hotset.sealing.doubts import decoded
+from hotset.sealing.kinds import KINDS, Kind
+from hotset.sealing.known import MEMORY, Hit, Known
+
+
+class Span(NamedTuple):
+    """Characters of the text: `text[start:end]`."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A secret's kind and place. What it says is not kept."""
+
+    kind: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    text: str = field(repr=False)
+    """Each secret is replaced by its kind in brackets; everything else, and every line end, is as it was."""
+    found: tuple[Found, ...] = ()
+    """In the order of the text it was made from, whose places they tell."""
+
+
+def seal(text: str, known: Known | None = None) -> Sealed:
+    """The text with a placeholder for each secret: the same one wherever the same secret stands. `known` are others' secrets."""
+    content = text.encode("utf-8", "surrogatepass")
+    hits = _hits(content, known)
+    if not hits:
+        return Sealed(text)
+    sealed, seams = _replaced(content, hits)
+    for _ in range(_ROUNDS):
+        more = _hits(sealed, known)
+        if not more:
+            break
+        hits = _apart([*hits, *(_in_original(hit, seams) for hit in more)])
+        sealed, seams = _replaced(content, hits)
+    return Sealed(sealed.decode("utf-8", "surrogatepass"), tuple(_in_characters(content, hits)))
+
+
+_ROUNDS = 8  # where a secret was taken out, what stood right behind it begins a word and may be one, too
+
+
+def find(text: str) -> tuple[Found, ...]:
+    """The secrets of a text, for those who need no text without them."""
+    return seal(text).found
+
+
+def gather(texts: Iterable[str]) -> Known:
+    """The secrets of many texts: one of them may tell by a name beside it what stands bare in another."""
+    kinds: dict[bytes, str] = {}
+    for text in texts:
+        content = text.encode("utf-8", "surrogatepass")
+        for hit in _by_pattern(content):
+            kinds.setdefault(content[hit.start : hit.end], hit.kind)
+    return Known(kinds)
+
+
+def _hits(content: bytes, known: Known | None) -> list[Hit]:
+    """What the pattern finds, and the same secrets, or known ones, where they stand without anything that tells them."""
+    hits = list(_by_pattern(content))
+    if hits:
+        again = Known({content[hit.start : hit.end]: hit.kind for hit in reversed(hits)})
+        hits = _apart([*hits, *again.hits(content)])
+    return _apart([*hits, *known.hits(content)]) if known is not None else hits
+
+
+def _by_pattern(content: bytes) -> Iterator[Hit]:
+    """The pattern finds where a secret may begin; a kind's own pattern and its doubts say whether one does, and where it ends."""
+    finder = _finder()
+    at = 0
+    while (start := _search(finder, content, at)) is not None:
+        at = start + 1
+        for kind in _kinds_from(content[start]):
+            hit, beyond = _look(kind, content, start)
+            at = max(at, beyond)
+            if hit is not None:
+                yield hit
+                break
+
+
+def _search(finder: re2._Regexp, content: bytes, at: int) -> int | None:
+    match = finder.search(content, at)
+    if match is None:
+        return None
+    start: int = match.start()
+    return start
+
+
+def _look(kind: Kind, content: bytes, start: int) -> tuple[Hit | None, int]:
+    """A secret of this kind that begins here, and from where to look on."""
+    match = _compiled(kind.whole).match(content, start)
+    if match is None:
+        return None, start + 1
+    first, end = match.span("secret")
+    if kind.by_name:
+        for own in _kinds_from(content[first]):  # a token with a shape of its own keeps its kind, whatever name stands before it
+            if not own.by_name and (found := _look(own, content, first)[0]) is not None and found.start == first:
+                return found, found.end
+    if not (_wraps(match["secret"]) if kind.wraps else kind.holds(match)):
+        return None, max(start + 1, first)
+    name = kind.name if isinstance(kind.name, str) else kind.name(match)
+    return Hit(first, end, name), end
+
+
+def _wraps(secret: bytes) -> bool:
+    inner = decoded(secret)
+    return inner is not None and any(True for _ in _by_pattern(inner))
+
+
+@cache
+def _finder() -> re2._Regexp:
+    options = re2.Options()
+    options.max_mem = MEMORY
+    options.encoding = re2.Options.Encoding.LATIN1  # bytes: what is not valid UTF-8 is text all the same
+    options.never_capture = True
+    options.log_errors = False
+    return re2.compile(b"|".join(b"(?:" + kind.head + b")" for kind in KINDS), options)
+
+
+@cache
+def _compiled(pattern: bytes) -> re.Pattern[bytes]:
+    """When it is first needed: most texts have secrets of no kind or of few."""
+    return re.compile(pattern)
+
+
+@cache
+def _kinds_from(byte: int) -> tuple[Kind, ...]:
+    return tuple(kind for kind in KINDS if byte in kind.begins)
+
+
+def _apart(hits: Iterable[Hit]) -> list[Hit]:
+    """In order, and joined where they overlap."""
+    apart: list[Hit] = []
+    for hit in sorted(hits, key=lambda hit: (hit.start, -hit.end)):
+        if apart and hit.start < apart[-1].end:
+            last = apart[-1]
+            apart[-1] = last._replace(end=max(last.end, hit.end))
+        else:
+            apart.append(hit)
+    return apart
+
+
+class _Seam(NamedTuple):
+    """Where a placeholder stands in sealed bytes, and what it stands for."""
+
+    start: int
+    end: int
+    hit: Hit
+
+
+def _replaced(content: bytes, hits: Sequence[Hit]) -> tuple[bytes, list[_Seam]]:
+    """Two secrets of one kind get two names, so that a reader can tell that they differ."""
+    names: dict[tuple[str, bytes], bytes] = {}
+    told: dict[str, int] = {}
+    pieces: list[bytes] = []
+    seams: list[_Seam] = []
+    at = size = 0
+    for hit in hits:
+        secret = content[hit.start : hit.end]
+        name = names.get((hit.kind, secret))
+        if name is None:
+            told[hit.kind] = told.get(hit.kind, 0) + 1
+            nth = f"-{told[hit.kind]}" if told[hit.kind] > 1 else ""
+            name = names[hit.kind, secret] = f"[secret:{hit.kind}{nth}]".encode()
+        shown = name + bytes(byte for byte in secret if byte in b"\r\n")
+        start = size + hit.start - at
+        size = start + len(shown)
+        seams.append(_Seam(start, size, hit))
+        pieces += (content[at : hit.start], shown)
+        at = hit.end
+    pieces.append(content[at:])
+    return b"".join(pieces), seams
+
+
+def _in_original(hit: Hit, seams: Sequence[_Seam]) -> Hit:
+    """A secret of sealed bytes where it stands in the bytes they were made from; a placeholder that it touches is part of it."""
+    first = bisect_right(seams, hit.start, key=lambda seam: seam.end)
+    behind = bisect_left(seams, hit.end, key=lambda seam: seam.start)
+    start, end = hit.start + _shift(seams, first), hit.end + _shift(seams, behind)
+    touched = seams[first:behind]
+    if touched and touched[0].start < hit.start:
+        start = touched[0].hit.start
+    if touched and hit.end < touched[-1].end:
+        end = touched[-1].hit.end
+    return Hit(start, end, hit.kind)
+
+
+def _shift(seams: Sequence[_Seam], count: int) -> int:
+    """How far the original is ahead of the sealed bytes behind so many placeholders."""
+    return seams[count - 1].hit.end - seams[count - 1].end if count else 0
+
+
+def _in_characters(content: bytes, hits: Sequence[Hit]) -> Iterator[Found]:
+    """Secrets are ASCII; what stands between them need not be."""
+    at = characters = 0
+    for start, end, kind in hits:
+        characters += len(content[at:start].decode("utf-8", "surrogatepass"))
+        yield Found(kind, Span(characters, characters + end - start))
+        characters += end - start
+        at = end

@@ -1,0 +1,177 @@
+"""What a store gives out, without secrets: rows that can leave the machine, and that another store takes in as they are.
+
+Sealed content is other content and has another address, so every row that points to it is given the new one. What a message
+*says* keeps its hash (its essence and its chain): that is how a session is recognised when its client goes on with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import takewhile
+from typing import Any
+
+import msgspec
+
+from hotset.nouns.bill import Bill, Summary
+from hotset.nouns.page import Digest, Gist, Page, PageId, digest
+from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
+from hotset.sealing import gather, seal
+from hotset.store.port import Blob, Row
+from hotset.store.showing import Hiding, Showing
+
+_WORD = re.compile(r"[^\s\"'`=:,;()\[\]<>…]+")
+_PART = "[secret]"
+_CUT_STREAM = b"[secret: one was said in pieces in this streamed reply; the message it came to is kept, sealed]"
+
+
+class SealedRows:
+    """Rows as they go out. Secrets are gathered first: what one text names may stand bare in another."""
+
+    def __init__(self, rows: Callable[[], Iterable[Row]]) -> None:
+        self._source = rows
+        self._known = gather(_texts(rows()))
+        self._moved: dict[Digest, Blob] = {}
+        self._pages: set[PageId] = set()
+        self.secrets = 0
+        """How many were replaced in content so far; the same secret counts wherever it stands."""
+
+    def __iter__(self) -> Iterator[Row]:
+        """Every row, sealed. Content comes before what points to it, so its new address is known by then."""
+        told: set[Digest] = set()
+        for row in self._source():
+            if not isinstance(row, Blob):
+                yield from self._row(row)
+                continue
+            blob = self._content(row)
+            if blob.digest not in told:  # two secrets in one place are one placeholder
+                told.add(blob.digest)
+                yield blob
+
+    def _content(self, blob: Blob) -> Blob:
+        sealed = seal(_text(blob.content), self._known)
+        content = sealed.text.encode("utf-8", "surrogateescape") if sealed.found else blob.content
+        secrets = len(sealed.found)
+        if cut := sum(len(seal(text, self._known).found) for text in _streamed(content)):
+            content, secrets = _CUT_STREAM, secrets + cut
+        if not secrets:
+            return blob
+        self.secrets += secrets
+        self._moved[blob.digest] = Blob(digest(content), content)
+        return self._moved[blob.digest]
+
+    def _row(self, row: Row) -> Iterator[Row]:  # noqa: C901, PLR0912 - one case a kind of row
+        match row:
+            case Session():
+                yield replace(row, title=self._words(row.title))
+            case Node():
+                yield replace(row, raw=self._at(row.raw))
+            case Page():
+                if blob := self._moved.get(row.digest):
+                    self._pages.add(row.id)
+                    yield replace(row, digest=blob.digest, size=len(blob.content))
+                else:
+                    yield row
+            case Turn():
+                yield replace(
+                    row,
+                    system=self._maybe(row.system),
+                    tools=self._maybe(row.tools),
+                    params=self._at(row.params),
+                    reply=self._maybe(row.reply),
+                    error=self._words(row.error),
+                )
+            case ToolSeen():
+                yield replace(row, digest=self._at(row.digest))
+            case Event():
+                yield replace(row, detail={name: self._value(value) for name, value in row.detail.items()})
+            case Reference():
+                yield replace(
+                    row, topics=self._clean(row.topics), entities=self._clean(row.entities), hints=self._clean(row.hints)
+                )
+            case Gist():
+                if row.page not in self._pages:  # it is worked out anew from what the page says now
+                    yield replace(
+                        row, keywords=self._clean(row.keywords), entities=self._clean(row.entities), files=self._clean(row.files)
+                    )
+            case Showing():
+                yield replace(row, text=self._maybe(row.text))
+            case Hiding():
+                yield replace(
+                    row,
+                    before=tuple(map(self._at, row.before)),
+                    instead=self._maybe(row.instead),
+                    after=tuple(map(self._at, row.after)),
+                )
+            case Bill():
+                yield replace(row, upstream=self._words(row.upstream))
+            case Summary():
+                yield replace(row, text=self._words(row.text))
+            case _:
+                yield row
+
+    def _at(self, address: Digest) -> Digest:
+        blob = self._moved.get(address)
+        return blob.digest if blob is not None else address
+
+    def _maybe(self, address: Digest | None) -> Digest | None:
+        return self._at(address) if address is not None else None
+
+    def _value(self, value: str | float) -> str | float:
+        return self._words(value) if isinstance(value, str) else value
+
+    def _words(self, text: str) -> str:
+        """Words that were cut out of a text may be parts of its secrets."""
+        return _WORD.sub(lambda word: _PART if self._known.has_part(word[0]) else word[0], seal(text, self._known).text)
+
+    def _clean(self, words: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(word for word in words if self._words(word) == word)
+
+
+def _texts(rows: Iterable[Row]) -> Iterator[str]:
+    for row in takewhile(lambda row: isinstance(row, Blob), rows):
+        assert isinstance(row, Blob)
+        yield _text(row.content)
+        yield from _streamed(row.content)
+
+
+def _text(content: bytes) -> str:
+    """Bytes that are no text stay what they are, on the way back, too."""
+    return content.decode("utf-8", "surrogateescape")
+
+
+def _streamed(content: bytes) -> Iterator[str]:
+    """What a stream of events comes to: a secret may be said in pieces there, one an event."""
+    if not content.lstrip()[:6].startswith((b"data:", b"event:")):
+        return
+    said: dict[tuple[str | int, ...], list[str]] = {}
+    for line in content.splitlines():
+        if line.startswith(b"data:"):
+            try:
+                event = msgspec.json.decode(line[5:])
+            except (msgspec.DecodeError, RecursionError):
+                continue
+            for where, text in _strings(event, ()):
+                said.setdefault(where, []).append(text)
+    yield from ("".join(pieces) for pieces in said.values() if len(pieces) > 1)
+
+
+def _strings(value: Any, where: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Every string with its place: the names that lead to it, and the numbers that tell one block from another."""
+    match value:
+        case str():
+            yield where, value
+        case dict():
+            numbers = _numbers(value)
+            for name, inner in value.items():
+                yield from _strings(inner, (*where, *numbers, str(name)))
+        case list():
+            for inner in value:
+                yield from _strings(inner, where)
+        case _:
+            return
+
+
+def _numbers(value: Mapping[str, Any]) -> tuple[int, ...]:
+    return tuple(value[name] for name in ("index", "output_index", "content_index") if isinstance(value.get(name), int))

@@ -1,0 +1,366 @@
+"""Made-up secrets of every kind, in the places where real ones stand: to plant, and to look for wherever text goes. Seeded."""
+
+from __future__ import annotations
+
+import base64
+import json
+import string
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+_LETTERS = string.ascii_letters + string.digits
+_DASHED = _LETTERS + "-_"
+_HEX = "0123456789abcdef"
+_UPPER = string.ascii_uppercase + "234567"
+_BASE64 = _LETTERS + "+/"
+_LINE = 64
+_WORDS = (
+    "deploy",
+    "of",
+    "service",
+    "on",
+    "staging",
+    "failed",
+    "again",
+    "after",
+    "retry",
+    "with",
+    "this",
+    "log",
+    "so",
+    "please",
+    "look",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    kind: str
+    secret: str
+    """As it stands in the text; of a block that has lines, all of them."""
+    text: str
+
+    def remains(self, text: str) -> bool:
+        """Is a piece of the secret, long enough to be of use, still there?"""
+        lines = [line for line in self.secret.replace("\\n", "\n").splitlines() if line.strip() and not line.startswith("-----")]
+        return any(line[at : at + _TELLING] in text for line in lines for at in range(max(1, len(line) - _TELLING + 1)))
+
+
+_TELLING = 12  # characters; fewer are found in any text by chance, prefixes of tokens above all
+
+
+def planted(seed: int, n: int) -> list[Planted]:
+    """`n` secrets, each kind in turn, each in one of the places where its kind is met."""
+    rng = Random(seed)  # noqa: S311 - the same ones each time
+    makers = [*((name, make, True) for name, make in _SHAPED), *((name, make, False) for name, make in _NAMED)]
+    return [_plant(rng, *makers[at % len(makers)]) for at in range(n)]
+
+
+def kinds() -> tuple[str, ...]:
+    """The kinds that `planted` makes, in their order."""
+    return tuple(name for name, _ in (*_SHAPED, *_NAMED))
+
+
+def _plant(rng: Random, kind: str, make: Callable[[Random], tuple[str, str]], shaped: bool) -> Planted:
+    """A token that has a shape of its own may stand anywhere; of the others the maker tells the text around."""
+    secret, text = make(rng)
+    if shaped:
+        places = _BLOCK_PLACES if "\n" in secret else _PLACES
+        text = rng.choice(places)(rng, secret)
+    text = rng.choice(_WRAPPINGS)(text)
+    shown = secret if secret in text else json.dumps(secret)[1:-1]
+    if shown not in text:  # a diff, or an indented block
+        shown = secret
+    return Planted(kind, shown, f"{_prose(rng)}\n{text}\n{_prose(rng)}\n")
+
+
+def _some(rng: Random, alphabet: str, size: int) -> str:
+    """Drawn by lot, with letters and digits in it, as long tokens nearly always have."""
+    while True:
+        drawn = "".join(rng.choices(alphabet, k=size))
+        if size < 12 or alphabet.isdigit() or (any(c.isdigit() for c in drawn) and any(c.isalpha() for c in drawn)):
+            return drawn
+
+
+def _prose(rng: Random) -> str:
+    return " ".join(rng.choices(_WORDS, k=9))
+
+
+def _code(rng: Random, secret: str) -> str:
+    return rng.choice(
+        (
+            f'client = Client("{secret}", timeout=30)',
+            f"const client = new Client('{secret}');",
+            f'let c = Client::new("{secret}".into());',
+        )
+    )
+
+
+def _json(rng: Random, secret: str) -> str:
+    return json.dumps({"name": "svc", "value": secret, "port": 8080}, indent=rng.choice((None, 2)))
+
+
+def _json_in_json(_rng: Random, secret: str) -> str:
+    return json.dumps({"role": "tool", "content": json.dumps({"output": f"line one\n{secret}\nline two"})})
+
+
+def _yaml(_rng: Random, secret: str) -> str:
+    return f"service:\n  replicas: 2\n  value: {secret}\n  port: 80"
+
+
+def _env(_rng: Random, secret: str) -> str:
+    return f"DEBUG=1\nSERVICE_VALUE={secret}\nPORT=80"
+
+
+def _shell(rng: Random, secret: str) -> str:
+    return rng.choice(
+        (f'export VALUE="{secret}"', f"curl -H 'X-Api: {secret}' https://api.internal/v1", f"login --with {secret} && ls")
+    )
+
+
+def _log(_rng: Random, secret: str) -> str:
+    return f"2026-03-01T10:22:31Z INFO  client=svc-7 using {secret} for call id=42"
+
+
+def _said(_rng: Random, secret: str) -> str:
+    return f"My key is {secret}, please don't share it."
+
+
+def _diff(_rng: Random, secret: str) -> str:
+    return f"@@ -1,3 +1,3 @@\n def connect():\n-    return None\n+    return Client('{secret}')"
+
+
+def _wrapped(_rng: Random, secret: str) -> str:
+    return base64.b64encode(json.dumps({"type": "account", "value": secret}).encode()).decode()
+
+
+def _block(_rng: Random, secret: str) -> str:
+    return secret
+
+
+def _block_in_json(_rng: Random, secret: str) -> str:
+    return json.dumps({"type": "service_account", "project_id": "p", "private_key": secret})
+
+
+def _block_in_yaml(_rng: Random, secret: str) -> str:
+    return "tls:\n  key: |\n" + "\n".join(f"    {line}" for line in secret.splitlines())
+
+
+def _block_in_diff(_rng: Random, secret: str) -> str:
+    return "@@ -0,0 +1,9 @@\n" + "\n".join(f"+{line}" for line in secret.splitlines())
+
+
+def _block_in_code(_rng: Random, secret: str) -> str:
+    return "KEY = (\n" + "\n".join(f'    "{line}\\n"' for line in secret.splitlines()) + "\n)"
+
+
+def _cut_block(_rng: Random, secret: str) -> str:
+    return "\n".join(secret.splitlines()[:-2])
+
+
+_PLACES = (_code, _json, _json_in_json, _yaml, _env, _shell, _log, _said, _diff, _wrapped)
+_BLOCK_PLACES = (_block, _block_in_json, _block_in_yaml, _block_in_diff, _block_in_code, _cut_block)
+
+
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def _on_windows(text: str) -> str:
+    return text.replace("\n", "\r\n")
+
+
+def _as_a_message(text: str) -> str:
+    return json.dumps({"role": "user", "content": text})
+
+
+def _as_an_argument(text: str) -> str:
+    return json.dumps({"arguments": json.dumps({"path": "a.txt", "text": text})})
+
+
+_WRAPPINGS = (_as_it_is, _as_it_is, _on_windows, _as_a_message, _as_an_argument)
+
+
+def _drawn(prefix: str, alphabet: str, size: int, end: str = "") -> Callable[[Random], tuple[str, str]]:
+    return lambda rng: (prefix + _some(rng, alphabet, size) + end, "")
+
+
+def _pem(label: str, lines: int, *, head: str = "") -> Callable[[Random], tuple[str, str]]:
+    def make(rng: Random) -> tuple[str, str]:
+        body = [_some(rng, _BASE64, _LINE) for _ in range(lines)] + [_some(rng, _BASE64, rng.randrange(3, 60)) + "=="]
+        return "\n".join([f"-----BEGIN {label}-----", *([head, ""] if head else []), *body, f"-----END {label}-----"]), ""
+
+    return make
+
+
+def _url_part(value: dict[str, object]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value, separators=(",", ":")).encode()).decode().rstrip("=")
+
+
+def _jwt(rng: Random) -> tuple[str, str]:
+    claims: dict[str, object] = {"sub": _some(rng, _LETTERS, 12), "iat": rng.randrange(10**9, 2 * 10**9)}
+    return f"{_url_part({'alg': 'HS256', 'typ': 'JWT'})}.{_url_part(claims)}.{_some(rng, _DASHED, 43)}", ""
+
+
+def _telegram(rng: Random) -> tuple[str, str]:
+    return f"{rng.randrange(10**8, 10**10)}:AA{_some(rng, _DASHED, 33)}", ""
+
+
+def _discord(rng: Random) -> tuple[str, str]:
+    return f"M{_some(rng, _LETTERS, 25)}.{_some(rng, _LETTERS, 6)}.{_some(rng, _DASHED, 37)}x", ""
+
+
+def _sendgrid(rng: Random) -> tuple[str, str]:
+    return f"SG.{_some(rng, _DASHED, 22)}.{_some(rng, _DASHED, 42)}x", ""
+
+
+def _github_fine(rng: Random) -> tuple[str, str]:
+    return f"github_pat_{_some(rng, _LETTERS, 22)}_{_some(rng, _LETTERS, 59)}", ""
+
+
+def _slack(rng: Random) -> tuple[str, str]:
+    return f"xoxb-{rng.randrange(10**11, 10**12)}-{rng.randrange(10**12, 10**13)}-{_some(rng, _LETTERS, 24)}", ""
+
+
+def _slack_hook(rng: Random) -> tuple[str, str]:
+    secret = f"/T{_some(rng, _UPPER, 8)}/B{_some(rng, _UPPER, 10)}/{_some(rng, _LETTERS, 24)}"
+    return secret, f"notify: https://hooks.slack.com/services{secret}"
+
+
+def _database(rng: Random) -> tuple[str, str]:
+    secret = _some(rng, _LETTERS + "!*~.", rng.randrange(10, 24))
+    scheme = rng.choice(("postgresql", "mysql+pymysql", "mongodb+srv", "redis", "amqp", "https", "ftp"))
+    user = rng.choice(("app", "svc-main", "")) if scheme == "redis" else "app"
+    return (
+        secret,
+        f"{rng.choice(('DATABASE_URL=', 'url: ', 'connect to '))}{scheme}://{user}:{secret}@db-1.internal:5432/main?x=1",
+    )
+
+
+def _bearer(rng: Random) -> tuple[str, str]:
+    secret = _some(rng, _DASHED, rng.randrange(24, 60)) + "x"
+    return secret, rng.choice(
+        (
+            f"Authorization: Bearer {secret}",
+            f"curl -H 'authorization: bearer {secret}' https://h",
+            f'{{"Authorization": "Bearer {secret}"}}',
+        )
+    )
+
+
+def _basic(rng: Random) -> tuple[str, str]:
+    secret = base64.b64encode(f"svc:{_some(rng, _LETTERS, 16)}".encode()).decode()
+    return secret, rng.choice((f"Authorization: Basic {secret}", f'headers["Authorization"] = "Basic {secret}"'))
+
+
+def _docker(rng: Random) -> tuple[str, str]:
+    secret = base64.b64encode(f"svc:{_some(rng, _LETTERS, 20)}".encode()).decode()
+    return secret, json.dumps({"auths": {"https://index.docker.io/v1/": {"auth": secret}}}, indent=2)
+
+
+def _kube(rng: Random) -> tuple[str, str]:
+    block, _ = _pem("RSA PRIVATE KEY", 6)(rng)
+    secret = base64.b64encode(block.encode()).decode()
+    return secret, f"users:\n- name: admin\n  user:\n    client-key-data: {secret}"
+
+
+def _netrc(rng: Random) -> tuple[str, str]:
+    secret = _some(rng, _LETTERS + "!#%", 14)
+    return secret, rng.choice(
+        (f"machine api.internal login svc password {secret}", f"machine h\n  login svc\n  password {secret}")
+    )
+
+
+def _pgpass(rng: Random) -> tuple[str, str]:
+    secret = _some(rng, _LETTERS, 16)
+    return secret, f"db.internal:5432:main:app:{secret}"
+
+
+def _assigned(names: tuple[str, ...], alphabet: str, size: int) -> Callable[[Random], tuple[str, str]]:
+    def make(rng: Random) -> tuple[str, str]:
+        secret = _some(rng, alphabet, size)
+        name = rng.choice(names)
+        shapes = (
+            f'{name} = "{secret}"',
+            f"{name} = '{secret}'",
+            f'const {name}: string = "{secret}";',
+            f'connect({name}="{secret}", port=1)',
+            f'"{name}": "{secret}",',
+            f"{name}: {secret}",
+            f'{name}: "{secret}"',
+            f"{name.upper()}={secret}",
+            f'export {name.upper()}="{secret}"',
+            f"<{name}>{secret}</{name}>",
+            f'<add key="{name}" value="{secret}" />',
+            f"'{name}' => '{secret}',",
+            f"define('{name.upper()}', '{secret}');",
+            f"+{name} = {secret}",
+            f"the {name} is {secret}",
+            f"run --{name.replace('_', '-')} {secret} --verbose",
+            f"Server=db;{name}={secret};Encrypt=true",
+            f'os.environ["{name.upper()}"] = "{secret}"',
+        )
+        return secret, rng.choice(shapes)
+
+    return make
+
+
+def _cookie(rng: Random) -> tuple[str, str]:
+    secret = _some(rng, _LETTERS, 32)
+    name = rng.choice(("sessionid", "JSESSIONID", "PHPSESSID", "connect.sid", "session_id"))
+    return secret, rng.choice((f"Cookie: theme=dark; {name}={secret}; lang=en", f"Set-Cookie: {name}={secret}; HttpOnly"))
+
+
+def _azure(rng: Random) -> tuple[str, str]:
+    secret = _some(rng, _BASE64, 86) + "=="
+    return secret, f"DefaultEndpointsProtocol=https;AccountName=store7;AccountKey={secret};EndpointSuffix=core.windows.net"
+
+
+_SHAPED: tuple[tuple[str, Callable[[Random], tuple[str, str]]], ...] = (
+    ("aws-key", _drawn("AKIA", _UPPER, 16)),
+    ("gcp-key", _drawn("AIza", _DASHED, 34, "x")),
+    ("google-oauth", _drawn("GOCSPX-", _DASHED, 27, "x")),
+    ("github-token", _drawn("ghp_", _LETTERS, 36)),
+    ("github-token", _drawn("gho_", _LETTERS, 36)),
+    ("github-token", _drawn("ghs_", _LETTERS, 36)),
+    ("github-token", _github_fine),
+    ("gitlab-token", _drawn("glpat-", _DASHED, 19, "x")),
+    ("slack-token", _slack),
+    ("stripe-key", _drawn("sk_live_", _LETTERS, 24)),
+    ("openai-key", _drawn("sk-", _LETTERS, 48)),
+    ("openai-key", _drawn("sk-proj-", _DASHED, 120, "x")),
+    ("anthropic-key", _drawn("sk-ant-api03-", _DASHED, 93, "AA")),
+    ("huggingface-token", _drawn("hf_", _LETTERS, 34)),
+    ("npm-token", _drawn("npm_", _LETTERS, 36)),
+    ("pypi-token", _drawn("pypi-AgEIcHlwaS5vcmc", _DASHED, 120, "x")),
+    ("sendgrid-key", _sendgrid),
+    ("twilio-key", _drawn("SK", _HEX, 32)),
+    ("telegram-token", _telegram),
+    ("discord-token", _discord),
+    ("digitalocean-token", _drawn("dop_v1_", _HEX, 64)),
+    ("age-key", _drawn("AGE-SECRET-KEY-1", _UPPER, 58)),
+    ("jwt", _jwt),
+    ("private-key", _pem("RSA PRIVATE KEY", 12)),
+    ("private-key", _pem("PRIVATE KEY", 20)),
+    ("private-key", _pem("OPENSSH PRIVATE KEY", 5)),
+    ("private-key", _pem("RSA PRIVATE KEY", 8, head="Proc-Type: 4,ENCRYPTED")),
+    ("private-key", _pem("PGP PRIVATE KEY BLOCK", 9, head="Version: GnuPG v2")),
+)
+_NAMED: tuple[tuple[str, Callable[[Random], tuple[str, str]]], ...] = (
+    ("slack-webhook", _slack_hook),
+    ("url-password", _database),
+    ("authorization", _bearer),
+    ("authorization", _basic),
+    ("docker-auth", _docker),
+    ("kube-key", _kube),
+    ("login", _netrc),
+    ("login", _pgpass),
+    ("session", _cookie),
+    ("azure-key", _azure),
+    ("aws-secret", _assigned(("aws_secret_access_key",), _BASE64, 40)),
+    ("password", _assigned(("password", "db_password", "smtp_passwd"), _LETTERS, 16)),
+    ("token", _assigned(("token", "access_token", "auth_token"), _HEX, 40)),
+    ("secret", _assigned(("client_secret", "app_secret"), _DASHED, 32)),
+    ("key", _assigned(("api_key", "signing_key"), _LETTERS, 32)),
+)
