@@ -43,14 +43,16 @@ def _figures(planner: Planner, store: SqliteStore) -> dict[str, float]:
     for n in range(_PAGES // 2):
         messages += _step(n, 14)
     seconds: list[float] = []
+    busy: list[float] = []
     planning: list[float] = []
     for n in range(_CALLS + 1):
         messages += _step(_PAGES + n, 120 if n % 4 == 0 else 14)
         body = {"model": "claude-opus-5", "max_tokens": 1000, "tools": _TOOLS, "messages": messages}
         request = dialect.parse(json.dumps(body).encode())
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.thread_time()
         prepared = planner.prepare(request, dialect, store, 1000.0 + n, "anthropic", off=False)
         seconds.append(time.perf_counter() - began)
+        busy.append(time.thread_time() - worked)
         planning.append(_plan_alone(prepared))
         planner.went_out(prepared)
     warm = seconds[1:]
@@ -60,6 +62,8 @@ def _figures(planner: Planner, store: SqliteStore) -> dict[str, float]:
         "p50_ms": 1000 * quantile(warm, 0.5),
         "p95_ms": 1000 * quantile(warm, 0.95),
         "max_ms": 1000 * max(warm),
+        "cpu_p50_ms": 1000 * quantile(busy[1:], 0.5),
+        "cpu_p95_ms": 1000 * quantile(busy[1:], 0.95),
         "first_ms": 1000 * seconds[0],
         "plan_p50_ms": 1000 * quantile(planning[1:], 0.5),
         "plan_p95_ms": 1000 * quantile(planning[1:], 0.95),

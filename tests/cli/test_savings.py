@@ -73,6 +73,26 @@ def test_savings_are_data_that_a_person_can_read(paid: Desk):
     assert max(map(len, ran.out.splitlines())) <= 120
 
 
+@pytest.mark.parametrize("wide", [40, 80, 100, 160])
+def test_figures_are_whole_however_narrow_the_terminal_is(desk: Desk, wide: int):
+    large = Usage(cache_read=8_000_000_000, cache_write=2_000_000_000)
+    first = bill(
+        desk, "a session with a title that takes more room than there is beside its figures", replace(SONNET, usage=large)
+    )
+    second = bill(desk, "short", SONNET)
+
+    lines = desk.run("savings", env={"COLUMNS": str(wide)}).out.splitlines()
+
+    rows = {line.split()[0]: line for line in lines if line.startswith((first, second, "together"))}
+    assert rows[first].split()[1:4] == ["1", "10,000,000,000", "40,000,000,000"]
+    assert rows["together"].split()[1:4] == ["2", "10,000,010,000", "40,000,040,000"]
+    assert all(len(line) <= max(wide, 88) for line in lines)
+    beside = rows[first].split(" %")[1].strip()
+    below = lines[lines.index(rows[first]) + 1].strip()
+    assert (beside or below).startswith("a session with")
+    assert bool(beside) == (wide > 110)
+
+
 def test_savings_can_be_narrowed_down_to_a_session_or_a_time(paid: Desk):
     of_one = paid.run("savings", "--session", "old", "--json").json()
     lately = paid.run("savings", "--since", f"{10**5}d", "--json").json()

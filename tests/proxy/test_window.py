@@ -5,13 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+import threading
+from dataclasses import replace
 
 import pytest
 
-from hotset.testing import Call, Say
+from hotset.testing import Call, RamStore, Say
 from hotset.testing.upstream.faults import Gzipped
 from hotset.window.birth import content_id
 from tests.proxy.talking import OURS, Talk, asked, assert_each_extends_the_one_before, code, looking, tools, with_a_result
+from tests.proxy.test_leaving import wait_until
 from tests.proxy.wire import DIALECTS, call, post, question
 
 if sys.version_info >= (3, 14):
@@ -194,6 +197,41 @@ def test_one_session_switched_off_leaves_the_others_on(pair, dialect):
 
     assert [request.body for request in world.upstream.requests[:1]] == off.sent
     assert len(asked(world.upstream.requests[1]).tools) == 1 + len(OURS)
+
+
+class _Slow(RamStore):
+    """A store whose tables come when they are let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free = threading.Event()
+
+    def table(self, chains, as_of=None):
+        self.free.wait()
+        return super().table(chains, as_of)
+
+
+@pytest.mark.row("C9")
+@pytest.mark.parametrize("switch", ["header", "off"])
+def test_switched_off_a_request_goes_out_before_it_is_counted_and_is_counted_all_the_same(pair, dialect, stream, switch):
+    store = _Slow()
+    settings = {"off": True} if switch == "off" else {}
+    world = pair(lambda _: Say("Yes."), open_store=lambda: store, **settings)
+    talk = Talk(world.address, dialect, stream, headers={"x-hotset-window": "off"} if switch == "header" else {})
+
+    asking = threading.Thread(target=talk.say, args=["as it is " * 3000])
+    asking.start()
+    wait_until(lambda: world.upstream.requests)
+    store.free.set()
+    asking.join()
+    talk.say("and again")
+    world.settle()
+
+    assert [request.body for request in world.upstream.requests] == talk.sent
+    first, second = store.bills()
+    assert first.sent == replace(first.whole, output=first.sent.output)
+    assert first.sent.cache_read == 0
+    assert second.sent.cache_read > 3000
 
 
 @pytest.mark.parametrize("coding", ["zstd", "gzip"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -85,6 +85,52 @@ def test_an_error_of_our_count_that_is_the_same_everywhere_cancels_out(counted: 
     right = ledger_of(measured(PLAIN.sent)).total()
     assert account.saved.dollars_pct == pytest.approx(right.saved.dollars_pct, abs=0.01)
     assert account.saved.tokens_pct == pytest.approx(right.saved.tokens_pct, abs=0.01)
+
+
+def course(parts: list[tuple[int, int, float]], step: int = 1, ratios: Sequence[float] = ()) -> tuple[list[Bill], float]:
+    """Turns that each add so many tokens to what is sent, so many to everything, and are counted so many times as high by the
+    provider; `ratios` is by what our own count was multiplied at each turn. With them, the provider's count of everything."""
+    bills, truth = [], 0.0
+    sent = whole = 0
+    counted = everything = 0.0
+    for (shown, full, factor), ratio in zip(parts, ratios or [1.0] * len(parts), strict=True):
+        read, whole_read = (int(ratio * each) // step * step for each in (sent, whole))
+        usage_read = round(counted)
+        sent, whole, counted, everything = sent + shown, whole + full, counted + shown * factor, everything + full * factor
+        truth += everything
+        bills.append(
+            Bill(
+                "model",
+                "anthropic",
+                Usage(cache_read=read, cache_write=round(sent * ratio) - read),
+                Usage(cache_read=whole_read, cache_write=round(whole * ratio) - whole_read),
+                Usage(cache_read=usage_read, cache_write=round(counted) - usage_read),
+            )
+        )
+    return bills, truth
+
+
+factors = st.floats(0.5, 2.0)
+
+
+@given(
+    st.lists(st.tuples(st.integers(2000, 9000), st.integers(0, 30_000), factors), min_size=1, max_size=30),
+    st.sampled_from([1, 128]),
+)
+def test_content_of_each_kind_is_counted_as_the_provider_counts_that_kind(parts: list[tuple[int, int, float]], step: int):
+    """One factor for all of it would be off by as much as the kinds differ."""
+    bills, truth = course([(shown, shown + left, factor) for shown, left, factor in parts], step)
+
+    account = ledger_of(*bills, price=replace(PRICE, step=step)).total()
+
+    assert account.estimated.prompt == pytest.approx(truth, rel=0.06)
+
+
+def test_a_count_that_is_calibrated_on_the_way_is_reconciled_all_the_same():
+    parts = [(1000, 1000, 1.2), *[(500, 4000, 0.6), (800, 800, 1.1)] * 12]
+    bills, truth = course(parts, ratios=[1.3 * 0.99**turn for turn in range(len(parts))])
+
+    assert ledger_of(*bills).total().estimated.prompt == pytest.approx(truth, rel=0.1)
 
 
 def test_where_the_provider_cached_nothing_sending_everything_would_not_have_been_cached_either():

@@ -105,7 +105,7 @@ def test_a_plan_is_the_same_anywhere_and_planning_what_was_sent_changes_nothing(
 @pytest.mark.row("X3")
 @settings(deadline=None, max_examples=60)
 @given(conversations(), st.data())
-def test_a_form_once_given_changes_only_when_its_page_leaves(talk, data):
+def test_a_form_once_given_changes_only_when_pages_leave(talk, data):
     growing = Talk()
     forms: dict[Spot, bytes] = {}
     for line in talk.lines:

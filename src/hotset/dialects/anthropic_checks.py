@@ -1,14 +1,19 @@
-"""Anthropic's rules, applied to a request and to what was changed in it."""
+"""Anthropic's rules, applied to a request and to what was changed in it.
+
+What the rules ask of a message is worked out once for its bytes (`_Said`). The rules themselves are applied to a conversation
+every time; most look only at the few messages that hold something for them.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from hotset.dialects import envelope, wire
+from hotset.dialects.checks_recall import Recall
 from hotset.dialects.images import size_of_source
 from hotset.dialects.invariants import broken
 from hotset.dialects.port import Violation
@@ -21,78 +26,17 @@ _MAX_IMAGES = 100
 _MAX_PIXELS = 8000
 _MANY_IMAGES = 20
 _MAX_PIXELS_OF_MANY = 2000
+_SPEAKING = ("user", "assistant")
+_USUAL = frozenset({"text", "tool_use", "tool_result"})
 _THINKING = ("thinking", "redacted_thinking")
 _REPLY_ONLY = ("index", "partial_json", "parsed_output")
 _FREE_IN_THREADS = frozenset({"messages", "stream", "max_tokens", "thread", "metadata"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    where: str
-    tree: dict[str, Any]
-
-    @property
-    def type(self) -> str:
-        return wire.as_text(self.tree.get("type"))
-
-    def text(self, name: str) -> str:
-        return wire.as_text(self.tree.get(name))
-
-
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """Messages of one role that follow each other: the provider reads them as one."""
-
-    role: str
-    where: str
-    blocks: list[_Block]
-
-    def of(self, *types: str) -> list[_Block]:
-        return [block for block in self.blocks if block.type in types]
-
-    def ids(self, type: str, name: str) -> list[str]:
-        return [block.text(name) for block in self.of(type)]
-
-
-@dataclass(frozen=True)
-class _Conversation:
-    request: Request
-
-    @cached_property
-    def messages(self) -> list[dict[str, Any]]:
-        return envelope.trees(self.request.messages)
-
-    @cached_property
-    def outer(self) -> envelope.Envelope:
-        return envelope.opened(self.request.raw, "messages")
-
-    @cached_property
-    def turns(self) -> list[_Turn]:
-        turns: list[_Turn] = []
-        for index, tree in enumerate(self.messages):
-            role = wire.as_text(tree.get("role"))
-            if role not in ("user", "assistant"):
-                continue  # a system message does not part a call from its result
-            if not turns or turns[-1].role != role:
-                turns.append(_Turn(role, f"messages.{index}", []))
-            turns[-1].blocks.extend(_blocks(tree.get("content"), f"messages.{index}"))
-        return turns
-
-    @cached_property
-    def answers(self) -> list[_Turn]:
-        return [turn for turn in self.turns if turn.role == "assistant"]
-
-    @property
-    def blocks(self) -> Iterator[_Block]:
-        return (block for turn in self.turns for block in turn.blocks)
-
-    @property
-    def roles(self) -> list[str]:
-        return [wire.as_text(tree.get("role")) for tree in self.messages]
-
-
-def check(request: Request, original: Request | None) -> tuple[Violation, ...]:
-    now = _Conversation(request)
+def check(request: Request, original: Request | None, recall: Recall[_Said] | None = None) -> tuple[Violation, ...]:
+    """`recall` is where what is known of messages is remembered: where everybody's is, unless told otherwise."""
+    recall = recall or _RECALL
+    now = _Conversation(request, recall.of(request.messages))
     found = [
         *_pairs(now),
         *_unique_ids(now),
@@ -108,133 +52,213 @@ def check(request: Request, original: Request | None) -> tuple[Violation, ...]:
         *_size(request),
     ]
     if original is not None and original is not request:
-        found += _changes(now, _Conversation(original))
+        found += _changes(now, _Conversation(original, recall.of(original.messages)))
     return tuple(found)
 
 
-def _blocks(content: Any, where: str) -> Iterator[_Block]:
+def fresh_recall() -> Recall[_Said]:
+    """A memory that knows no message."""
+    return Recall(_understood)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    place: str
+    """Behind the message's own: `.content.0`."""
+    type: str
+    id: str
+    answers: str
+    """The id of the call whose result it is."""
+    name: str
+    tree: dict[str, Any]
+    """Empty but for what may not be altered: content is not kept here."""
+
+    @property
+    def is_server(self) -> bool:
+        """Is it a call of a tool that the provider runs itself, or what came of one?"""
+        return self.type == "server_tool_use" or self.type.endswith("_tool_result")
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.type, self.id if self.type == "server_tool_use" else self.answers
+
+    @property
+    def unmarked(self) -> dict[str, Any]:
+        return {key: value for key, value in self.tree.items() if key != "cache_control"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What the rules ask of one message. Places are told from the message on."""
+
+    role: str
+    blocks: tuple[_Block, ...]
+    """None but for the user's and the assistant's."""
+    uses: tuple[str, ...]
+    """Ids of the calls that the client answers."""
+    names: tuple[str, ...]
+    """Of the tools that these call."""
+    results: tuple[str, ...]
+    """Ids of the calls that it answers."""
+    results_first: bool
+    """Nothing else stands before a result."""
+    marks: int
+    references: tuple[tuple[str, str], ...]
+    """Tools that it refers to, each with the place."""
+    images: tuple[tuple[str, int], ...]
+    """Each image's place and its longer side; 0 where that is not known."""
+    empty: tuple[tuple[str, str], ...]
+    """Where something is missing, and what the provider says of that, unless it is a reply that has just begun."""
+    extra: tuple[str, ...]
+    """Places of what only replies carry."""
+    is_usual: bool
+    """It is texts, calls and results, with nothing to be said of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """Messages of one role that follow each other: the provider reads them as one."""
+
+    role: str
+    said: list[tuple[int, _Said]]
+    """Each with its number."""
+
+    @property
+    def where(self) -> str:
+        return f"messages.{self.said[0][0]}"
+
+    @property
+    def uses(self) -> Sequence[str]:
+        return self.said[0][1].uses if len(self.said) == 1 else [id for _, said in self.said for id in said.uses]
+
+    @property
+    def results(self) -> Sequence[str]:
+        return self.said[0][1].results if len(self.said) == 1 else [id for _, said in self.said for id in said.results]
+
+    @property
+    def blocks(self) -> Iterator[tuple[str, _Block]]:
+        return _placed(self.said)
+
+    @property
+    def thinking(self) -> list[dict[str, Any]]:
+        return [block.tree for _, block in self.blocks if block.type in _THINKING]
+
+
+@dataclass(frozen=True)
+class _Conversation:
+    request: Request
+    messages: list[_Said]
+
+    @cached_property
+    def outer(self) -> envelope.Envelope:
+        return envelope.opened(self.request.raw, "messages")
+
+    @cached_property
+    def turns(self) -> list[_Turn]:
+        turns: list[_Turn] = []
+        for index, said in enumerate(self.messages):
+            if said.role not in _SPEAKING:
+                continue  # a system message does not part a call from its result
+            if not turns or turns[-1].role != said.role:
+                turns.append(_Turn(said.role, []))
+            turns[-1].said.append((index, said))
+        return turns
+
+    @cached_property
+    def answers(self) -> list[_Turn]:
+        return [turn for turn in self.turns if turn.role == "assistant"]
+
+    @cached_property
+    def latest_answer(self) -> _Turn | None:
+        """The last of `answers`, without a look at the others."""
+        said: list[tuple[int, _Said]] = []
+        for index in range(len(self.messages) - 1, -1, -1):
+            role = self.messages[index].role
+            if role == "assistant":
+                said.append((index, self.messages[index]))
+            elif role == "user" and said:
+                break
+        return _Turn("assistant", said[::-1]) if said else None
+
+    @cached_property
+    def unusual(self) -> list[tuple[int, _Said]]:
+        return [(index, said) for index, said in enumerate(self.messages) if not said.is_usual]
+
+    @property
+    def blocks(self) -> Iterator[tuple[str, _Block]]:
+        return _placed(enumerate(self.messages))
+
+    @cached_property
+    def server_blocks(self) -> list[tuple[str, _Block]]:
+        return [(where, block) for where, block in _placed(self.unusual) if block.is_server]
+
+    @property
+    def compactions(self) -> list[tuple[str, _Block]]:
+        return [(where, block) for where, block in _placed(self.unusual) if block.type == "compaction"]
+
+    @cached_property
+    def roles(self) -> list[str]:
+        return [said.role for said in self.messages]
+
+    @property
+    def names(self) -> set[str]:
+        return {name for said in self.messages for name in said.names}
+
+
+def _placed(messages: Iterable[tuple[int, _Said]]) -> Iterator[tuple[str, _Block]]:
+    """Every block with its place in the body."""
+    for index, said in messages:
+        for block in said.blocks:
+            yield f"messages.{index}{block.place}", block
+
+
+def _understood(raw: bytes) -> _Said:
+    tree = wire.as_object(wire.lenient(raw))
+    role, content = wire.as_text(tree.get("role")), tree.get("content")
+    trees = list(_trees(content)) if role in _SPEAKING else []
+    blocks = tuple(_block(place, each) for place, each in trees)
+    uses = [block for block in blocks if block.type == "tool_use"]
+    references = tuple((place, name) for place, each in trees for name in _references(each))
+    images = tuple(image for place, each in trees for image in _images_in(place, each))
+    empty = tuple(_missing(role, content)) if role in _SPEAKING else ()
+    extra = tuple(f"{place}.{name}" for place, each in trees for name in _of_replies(each))
+    is_usual = all(block.type in _USUAL for block in blocks)
+    return _Said(
+        role=role,
+        blocks=blocks,
+        uses=tuple(block.id for block in uses),
+        names=tuple(block.name for block in uses),
+        results=tuple(block.answers for block in blocks if block.type == "tool_result"),
+        results_first=_results_first(blocks),
+        marks=_marked(wire.as_list(content)),
+        references=references,
+        images=images,
+        empty=empty,
+        extra=extra,
+        is_usual=is_usual and not (references or images or empty or extra),
+    )
+
+
+_RECALL = fresh_recall()
+
+
+def _trees(content: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     if isinstance(content, str):
-        yield _Block(f"{where}.content", {"type": "text", "text": content})
+        yield f"{place}.content", {"type": "text", "text": content}
     for index, block in enumerate(wire.as_list(content)):
-        yield _Block(f"{where}.content.{index}", wire.as_object(block))
+        yield f"{place}.content.{index}", wire.as_object(block)
 
 
-def _pairs(now: _Conversation) -> Iterator[Violation]:
-    """Rules 1 to 3."""
-    for index, turn in enumerate(now.turns):
-        following = now.turns[index + 1] if index + 1 < len(now.turns) else None
-        if turn.role == "assistant":
-            yield from _calls_answered(turn, following, now.turns[index + 2 :])
-        else:
-            before = now.turns[index - 1].ids("tool_use", "id") if index else []
-            yield from _results_called(turn, set(before))
+def _block(place: str, tree: dict[str, Any]) -> _Block:
+    type, id, answers, name = (wire.as_text(tree.get(key)) for key in ("type", "id", "tool_use_id", "name"))
+    block = _Block(place, type, id, answers, name, tree)
+    is_fixed = block.is_server or type in (*_THINKING, "compaction")
+    return block if is_fixed else _Block(place, type, id, answers, name, {})
 
 
-def _calls_answered(turn: _Turn, following: _Turn | None, later: Sequence[_Turn]) -> Iterator[Violation]:
-    answered = set(following.ids("tool_result", "tool_use_id")) if following else set()
-    missing = [id for id in turn.ids("tool_use", "id") if id not in answered]
-    if not missing:
-        return
-    elsewhere = {id for each in later for id in each.ids("tool_result", "tool_use_id")}
-    apart = bool(answered) and all(id in elsewhere for id in missing)
-    yield broken(3 if apart else 1, turn.where, ids=", ".join(missing))
-
-
-def _results_called(turn: _Turn, called: set[str]) -> Iterator[Violation]:
-    other_before = False
-    for block in turn.blocks:
-        if block.type != "tool_result":
-            other_before = True
-            continue
-        id = block.text("tool_use_id")
-        if id not in called:
-            yield broken(2, block.where, id=id)
-        elif other_before:
-            yield broken(3, block.where, ids=id)
-
-
-def _unique_ids(now: _Conversation) -> Iterator[Violation]:
-    seen: set[str] = set()
-    for block in now.blocks:
-        if block.type == "tool_use":
-            if block.text("id") in seen:
-                yield broken(4, block.where)
-            seen.add(block.text("id"))
-
-
-def _server_results(now: _Conversation) -> Iterator[Violation]:
-    for turn in now.answers:
-        called: set[str] = set()
-        for block in turn.blocks:
-            if block.type in ("server_tool_use", "mcp_tool_use"):
-                called.add(block.text("id"))
-            elif block.type.endswith("_tool_result"):
-                id = block.text("tool_use_id")
-                if id not in called and id not in _carried(now, turn):
-                    yield broken(5, block.where, type=block.type, id=id)
-
-
-def _carried(now: _Conversation, turn: _Turn) -> set[str]:
-    """Server tools that ran on while the client answered a call of its own: their results come in a later turn."""
-    earlier = now.answers[: now.answers.index(turn)]
-    called = {id for each in earlier for id in each.ids("server_tool_use", "id")}
-    return called - {
-        block.text("tool_use_id") for each in earlier for block in each.blocks if block.type.endswith("_tool_result")
-    }
-
-
-def _thinking_on(now: _Conversation) -> Iterator[Violation]:
-    """Rule 7. Adaptive thinking asks for nothing; a turn of several calls may have thought only at its start."""
-    if wire.as_object(now.outer.tree("thinking")).get("type") != "enabled":
-        return
-    turns = now.turns
-    if len(turns) < 2 or turns[-1].role != "user" or not turns[-1].of("tool_result"):
-        return
-    first = len(turns) - 2
-    while first >= 2 and turns[first - 1].of("tool_result"):
-        first -= 2
-    openings = [turn.blocks[0] for turn in (turns[first], turns[-2]) if turn.role == "assistant" and turn.blocks]
-    if openings and not any(block.type in _THINKING for block in openings):
-        yield broken(7, turns[-2].where, type=openings[-1].type)
-
-
-def _thinking_off(now: _Conversation) -> Iterator[Violation]:
-    is_off = wire.as_object(now.outer.tree("thinking")).get("type", "disabled") == "disabled"
-    if is_off and now.turns and now.turns[-1].role == "assistant" and now.turns[-1].of(*_THINKING):
-        yield broken(8, now.turns[-1].where)
-
-
-def _marks(now: _Conversation) -> Iterator[Violation]:
-    tools = wire.as_list(now.outer.tree("tools"))
-    system = wire.as_list(now.outer.tree("system"))
-    count = _marked(tools) + _marked(system) + sum(_marked(wire.as_list(tree.get("content"))) for tree in now.messages)
-    if count > _MAX_MARKS:
-        yield broken(9, "cache_control", count=count)
-
-
-def _marked(blocks: Sequence[Any]) -> int:
-    """Blocks with a mark, and marked blocks inside tool results."""
-    return sum(1 for block in _with_inner(blocks) if block.get("cache_control"))
-
-
-def _with_inner(blocks: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    """Each block, and those that a tool result holds."""
-    for tree in map(wire.as_object, blocks):
-        yield tree
-        if tree.get("type") == "tool_result":
-            yield from map(wire.as_object, wire.as_list(tree.get("content")))
-
-
-def _tools(now: _Conversation) -> Iterator[Violation]:
-    names = Counter(tool.name for tool in now.request.tools if tool.name)
-    if any(count > 1 for count in names.values()):
-        yield broken(10, "tools", problem="tools: Tool names must be unique.")
-    if not names:
-        return
-    for block in now.blocks:
-        for name in _references(block.tree):
-            if name not in names:
-                yield broken(10, block.where, problem=f"Tool reference '{name}' not found in available tools")
+def _results_first(blocks: Sequence[_Block]) -> bool:
+    are_results = [block.type == "tool_result" for block in blocks]
+    return sorted(are_results, reverse=True) == are_results
 
 
 def _references(block: dict[str, Any]) -> Iterator[str]:
@@ -245,28 +269,175 @@ def _references(block: dict[str, Any]) -> Iterator[str]:
             yield wire.as_text(tree.get("tool_name"))
 
 
+def _with_inner(blocks: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """Each block, and those that a tool result holds."""
+    for tree in map(wire.as_object, blocks):
+        yield tree
+        if tree.get("type") == "tool_result":
+            yield from map(wire.as_object, wire.as_list(tree.get("content")))
+
+
+def _images_in(place: str, block: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    if block.get("type") == "image":
+        yield place, _longer_side(block)
+    elif block.get("type") == "tool_result":
+        yield from ((at, _longer_side(each)) for at, each in _trees(block.get("content"), place) if each.get("type") == "image")
+
+
+def _longer_side(image: dict[str, Any]) -> int:
+    return max(size_of_source(image.get("source")) or (0, 0))
+
+
+def _missing(role: str, content: Any) -> Iterator[tuple[str, str]]:
+    if not content:
+        yield "", f"{role} messages must have non-empty content"
+    for place, block in _trees(content) if isinstance(content, list) else ():
+        text = wire.as_text(block.get("text"))
+        if block.get("type") == "text" and not text:
+            yield place, "text content blocks must be non-empty"
+        elif block.get("type") == "text" and not text.strip():
+            yield place, "text content blocks must contain non-whitespace text"
+
+
+def _of_replies(block: dict[str, Any]) -> Iterator[str]:
+    type = block.get("type")
+    if type in ("text", "tool_use", "thinking"):
+        yield from (f"{type}.{name}" for name in _REPLY_ONLY if name in block)
+
+
+def _marked(blocks: Sequence[Any]) -> int:
+    """Blocks with a mark, and marked blocks inside tool results."""
+    return sum(1 for block in _with_inner(blocks) if block.get("cache_control"))
+
+
+def _pairs(now: _Conversation) -> Iterator[Violation]:
+    """Rules 1 to 3."""
+    if _is_paired(now.messages):
+        return
+    turns = now.turns
+    for index, turn in enumerate(turns):
+        if turn.role == "assistant" and (uses := turn.uses):
+            yield from _calls_answered(turn, uses, turns, index + 1)
+        elif turn.role == "user" and turn.results:
+            yield from _results_called(turn, set(turns[index - 1].uses) if index else set())
+
+
+def _is_paired(messages: Sequence[_Said]) -> bool:
+    """Do roles alternate, and does each message answer the very calls of the one before? Nearly every conversation is so."""
+    role = ""
+    asked: tuple[str, ...] = ()
+    for said in messages:
+        if said.role not in _SPEAKING:
+            continue
+        if said.role == role or not said.results_first or (said.results != asked and {*said.results} != {*asked}):
+            return False
+        role, asked = said.role, said.uses
+    return not asked
+
+
+def _calls_answered(turn: _Turn, uses: Sequence[str], turns: Sequence[_Turn], following: int) -> Iterator[Violation]:
+    answered = set(turns[following].results) if following < len(turns) else set()
+    missing = [id for id in uses if id not in answered]
+    if not missing:
+        return
+    elsewhere = {id for each in turns[following + 1 :] for id in each.results}
+    apart = bool(answered) and all(id in elsewhere for id in missing)
+    yield broken(3 if apart else 1, turn.where, ids=", ".join(missing))
+
+
+def _results_called(turn: _Turn, called: set[str]) -> Iterator[Violation]:
+    other_before = False
+    for where, block in turn.blocks:
+        if block.type != "tool_result":
+            other_before = True
+        elif block.answers not in called:
+            yield broken(2, where, id=block.answers)
+        elif other_before:
+            yield broken(3, where, ids=block.answers)
+
+
+def _unique_ids(now: _Conversation) -> Iterator[Violation]:
+    ids = [id for said in now.messages for id in said.uses]
+    seen: set[str] = set()
+    for where, block in now.blocks if len(set(ids)) < len(ids) else ():
+        if block.type == "tool_use":
+            if block.id in seen:
+                yield broken(4, where)
+            seen.add(block.id)
+
+
+def _server_results(now: _Conversation) -> Iterator[Violation]:
+    if not now.server_blocks:
+        return
+    for index, turn in enumerate(now.answers):
+        called: set[str] = set()
+        for where, block in turn.blocks:
+            if block.type in ("server_tool_use", "mcp_tool_use"):
+                called.add(block.id)
+            elif block.is_server and block.answers not in called and block.answers not in _carried(now.answers[:index]):
+                yield broken(5, where, type=block.type, id=block.answers)
+
+
+def _carried(earlier: Sequence[_Turn]) -> set[str]:
+    """Server tools that ran on while the client answered a call of its own: their results come in a later turn."""
+    blocks = [block for turn in earlier for _, block in turn.blocks if block.is_server]
+    called = {block.id for block in blocks if block.type == "server_tool_use"}
+    return called - {block.answers for block in blocks if block.type != "server_tool_use"}
+
+
+def _thinking_on(now: _Conversation) -> Iterator[Violation]:
+    """Rule 7. Adaptive thinking asks for nothing; a turn of several calls may have thought only at its start."""
+    if wire.as_object(now.outer.tree("thinking")).get("type") != "enabled":
+        return
+    turns = now.turns
+    if len(turns) < 2 or turns[-1].role != "user" or not turns[-1].results:
+        return
+    first = len(turns) - 2
+    while first >= 2 and turns[first - 1].results:
+        first -= 2
+    spoken = [next(turn.blocks, None) for turn in (turns[first], turns[-2]) if turn.role == "assistant"]
+    openings = [opening[1].type for opening in spoken if opening]
+    if openings and not any(type in _THINKING for type in openings):
+        yield broken(7, turns[-2].where, type=openings[-1])
+
+
+def _thinking_off(now: _Conversation) -> Iterator[Violation]:
+    is_off = wire.as_object(now.outer.tree("thinking")).get("type", "disabled") == "disabled"
+    last = next((role for role in reversed(now.roles) if role in _SPEAKING), "")
+    if is_off and last == "assistant" and now.latest_answer and now.latest_answer.thinking:
+        yield broken(8, now.latest_answer.where)
+
+
+def _marks(now: _Conversation) -> Iterator[Violation]:
+    tools = wire.as_list(now.outer.tree("tools"))
+    system = wire.as_list(now.outer.tree("system"))
+    count = _marked(tools) + _marked(system) + sum(said.marks for said in now.messages)
+    if count > _MAX_MARKS:
+        yield broken(9, "cache_control", count=count)
+
+
+def _tools(now: _Conversation) -> Iterator[Violation]:
+    names = Counter(tool.name for tool in now.request.tools if tool.name)
+    if any(count > 1 for count in names.values()):
+        yield broken(10, "tools", problem="tools: Tool names must be unique.")
+    if not names:
+        return
+    for index, said in now.unusual:
+        for place, name in said.references:
+            if name not in names:
+                yield broken(10, f"messages.{index}{place}", problem=f"Tool reference '{name}' not found in available tools")
+
+
 def _empty(now: _Conversation) -> Iterator[Violation]:
     last = len(now.messages) - 1
-    for index, tree in enumerate(now.messages):
-        role, where = wire.as_text(tree.get("role")), f"messages.{index}"
-        if role not in ("user", "assistant") or (role == "assistant" and index == last):
+    for index, said in now.unusual:
+        if said.role == "assistant" and index == last:
             continue
-        content = tree.get("content")
-        if not content:
-            yield broken(11, where, problem=f"{role} messages must have non-empty content")
-        yield from _empty_texts(list(_blocks(content, where)) if isinstance(content, list) else [])
-    for block in now.blocks:
-        for name in _REPLY_ONLY:
-            if name in block.tree and block.type in ("text", "tool_use", "thinking"):
-                yield broken(11, f"{block.where}.{block.type}.{name}", problem="Extra inputs are not permitted")
-
-
-def _empty_texts(blocks: Sequence[_Block]) -> Iterator[Violation]:
-    for block in blocks:
-        if block.type == "text" and not block.text("text"):
-            yield broken(11, block.where, problem="text content blocks must be non-empty")
-        elif block.type == "text" and not block.text("text").strip():
-            yield broken(11, block.where, problem="text content blocks must contain non-whitespace text")
+        for place, problem in said.empty:
+            yield broken(11, f"messages.{index}{place}", problem=problem)
+    for index, said in now.unusual:
+        for place in said.extra:
+            yield broken(11, f"messages.{index}{place}", problem="Extra inputs are not permitted")
 
 
 def _system_first(now: _Conversation) -> Iterator[Violation]:
@@ -280,28 +451,21 @@ def _counts(now: _Conversation) -> Iterator[Violation]:
 
 
 def _images(now: _Conversation) -> Iterator[Violation]:
-    images = [found for block in now.blocks for found in _images_in(block)]
+    images = [(f"messages.{index}{place}", side) for index, said in now.unusual for place, side in said.images]
     if len(images) > _MAX_IMAGES:
         yield broken(14, "messages", problem=f"Too many images in request: {len(images)} > {_MAX_IMAGES}")
     many = len(images) > _MANY_IMAGES
     limit = _MAX_PIXELS_OF_MANY if many else _MAX_PIXELS
-    for block in images:
-        size = size_of_source(block.tree.get("source"))
-        if size and max(size) > limit:
+    for where, side in images:
+        if side > limit:
             sort = " for many-image requests" if many else ""
-            yield broken(
-                14, block.where, problem=f"At least one of the image dimensions exceed max allowed size{sort}: {limit} pixels"
-            )
-
-
-def _images_in(block: _Block) -> Iterator[_Block]:
-    if block.type == "image":
-        yield block
-    elif block.type == "tool_result":
-        yield from (each for each in _blocks(block.tree.get("content"), block.where) if each.type == "image")
+            yield broken(14, where, problem=f"At least one of the image dimensions exceed max allowed size{sort}: {limit} pixels")
 
 
 def _size(request: Request) -> Iterator[Violation]:
+    # What was sent, all messages once more, a comma for each: no body is longer. Most need not be rendered to know.
+    if len(request.raw) + sum(len(each.raw) + 1 for each in request.messages) + 2 <= _MAX_BODY:
+        return
     size = len(envelope.render(request))
     if size > _MAX_BODY:
         yield broken(15, "body", size=size, limit=_MAX_BODY)
@@ -321,47 +485,30 @@ def _changes(now: _Conversation, before: _Conversation) -> Iterator[Violation]:
 
 def _server_blocks_kept(now: _Conversation, before: _Conversation) -> Iterator[Violation]:
     """A server tool's blocks may leave with their whole turn, never alone and never altered."""
-    then = {_server_key(block): block.tree for block in before.blocks if _is_server(block)}
-    here = {_server_key(block) for block in now.blocks if _is_server(block)}
-    for block in now.blocks:
-        if not _is_server(block):
-            continue
-        was = then.get(_server_key(block))
-        if was is not None and _unmarked(was) != _unmarked(block.tree):
-            yield broken(5, block.where, type=block.type, id=block.text("tool_use_id") or block.text("id"))
+    then = {block.key: block for _, block in before.server_blocks}
+    here = {block.key for _, block in now.server_blocks}
+    for where, block in now.server_blocks:
+        was = then.get(block.key)
+        if was is not None and was is not block and was.unmarked != block.unmarked:
+            yield broken(5, where, type=block.type, id=block.answers or block.id)
         if block.type == "server_tool_use":
-            lost = [key for key in then if key[1] == block.text("id") and key not in here]
-            for type, id in lost:
-                yield broken(5, block.where, type=type, id=id)
-
-
-def _is_server(block: _Block) -> bool:
-    return block.type == "server_tool_use" or (block.type.endswith("_tool_result") and block.type != "tool_result")
-
-
-def _server_key(block: _Block) -> tuple[str, str]:
-    return block.type, block.text("id") if block.type == "server_tool_use" else block.text("tool_use_id")
-
-
-def _unmarked(tree: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in tree.items() if key != "cache_control"}
+            for type, id in then:
+                if id == block.id and (type, id) not in here:
+                    yield broken(5, where, type=type, id=id)
 
 
 def _thinking_kept(now: _Conversation, before: _Conversation) -> Iterator[Violation]:
-    if now.answers and before.answers:
-        latest = now.answers[-1]
-        if [block.tree for block in latest.of(*_THINKING)] != [block.tree for block in before.answers[-1].of(*_THINKING)]:
-            yield broken(6, latest.where)
+    here, then = now.latest_answer, before.latest_answer
+    if here is not None and then is not None and here.thinking != then.thinking:
+        yield broken(6, here.where)
 
 
 def _injected_declared(now: _Conversation, before: _Conversation) -> Iterator[Violation]:
     """A client may speak of tools it no longer declares; we may not."""
-    declared = {tool.name for tool in now.request.tools}
-    known = {block.text("name") for block in before.blocks if block.type == "tool_use"}
-    for block in now.blocks:
-        name = block.text("name")
-        if block.type == "tool_use" and name not in known and name not in declared:
-            yield broken(10, block.where, problem=f"Tool reference '{name}' not found in available tools")
+    unknown = now.names - before.names - {tool.name for tool in now.request.tools}
+    for where, block in now.blocks if unknown else ():
+        if block.type == "tool_use" and block.name in unknown:
+            yield broken(10, where, problem=f"Tool reference '{block.name}' not found in available tools")
 
 
 def _ends_kept(now: _Conversation, before: _Conversation) -> Iterator[Violation]:
@@ -374,14 +521,15 @@ def _ends_kept(now: _Conversation, before: _Conversation) -> Iterator[Violation]
 
 
 def _compaction_kept(now: _Conversation, before: _Conversation) -> Iterator[Violation]:
-    then = [block for block in before.blocks if block.type == "compaction"]
-    here = [block for block in now.blocks if block.type == "compaction"]
-    for was, block in zip(then, here, strict=False):
-        if _unmarked(was.tree) != _unmarked(block.tree):
-            yield broken(16, block.where, problem="the `compaction` block differs from what its `signature` recorded")
-    opened = next(before.blocks, None)
-    if opened is not None and opened.type == "compaction" and (first := next(now.blocks, None)) and first.type != "compaction":
-        yield broken(16, first.where, problem="the `compaction` block must be the first block of the conversation")
+    for (_, was), (where, block) in zip(before.compactions, now.compactions, strict=False):
+        if was.unmarked != block.unmarked:
+            yield broken(16, where, problem="the `compaction` block differs from what its `signature` recorded")
+    (_, opened), (where, first) = next(before.blocks, _NOTHING), next(now.blocks, _NOTHING)
+    if opened and opened.type == "compaction" and first and first.type != "compaction":
+        yield broken(16, where, problem="the `compaction` block must be the first block of the conversation")
+
+
+_NOTHING: tuple[str, None] = ("", None)
 
 
 def _thread_kept(now: _Conversation, before: _Conversation) -> Iterator[Violation]:

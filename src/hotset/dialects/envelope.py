@@ -117,11 +117,6 @@ def render(request: Request, wrap: Callable[[bytes], bytes] = bytes) -> bytes:
     return splice(body, [(array, b"[" + b",".join(wrap(each.raw) for each in request.messages) + b"]")])
 
 
-def trees(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """The messages as the provider will see them, for its rules."""
-    return [wire.as_object(wire.lenient(each.raw)) for each in messages]
-
-
 def _in_place(request: Request) -> bool:
     spans = [each.span for each in request.messages if each.span is not None]
     if len(spans) != len(request.messages):

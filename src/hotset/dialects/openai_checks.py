@@ -1,4 +1,7 @@
-"""The rules of OpenAI, and of providers behind its dialects, applied to a request and to what was changed in it."""
+"""The rules of OpenAI, and of providers behind its dialects, applied to a request and to what was changed in it.
+
+The rules look at few fields of a message, and never at what it says: these fields are cut out once for its bytes.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from hotset.dialects import envelope, wire
+from hotset.dialects import wire
+from hotset.dialects.checks_recall import Recall
 from hotset.dialects.invariants import broken
 from hotset.dialects.port import Violation
 from hotset.nouns.message import Message, Request
@@ -32,8 +36,9 @@ _OUTPUTS = {output: call for call, output in _PAIRED.items()}
 _ANSWERED_BY_CLIENT = ("function_call", "custom_tool_call", "computer_call")
 
 
-def check_chat(request: Request, original: Request | None) -> tuple[Violation, ...]:
-    messages = envelope.trees(request.messages)
+def check_chat(request: Request, original: Request | None, recall: Recall[dict[str, Any]] | None = None) -> tuple[Violation, ...]:
+    """`recall` is where what is known of messages is remembered: where everybody's is, unless told otherwise."""
+    messages = (recall or _CHAT).of(request.messages)
     found = [
         *_calls_answered(messages),
         *_results_called(messages),
@@ -47,8 +52,11 @@ def check_chat(request: Request, original: Request | None) -> tuple[Violation, .
     return tuple(found)
 
 
-def check_responses(request: Request, original: Request | None) -> tuple[Violation, ...]:
-    items = envelope.trees(request.messages)
+def check_responses(
+    request: Request, original: Request | None, recall: Recall[dict[str, Any]] | None = None
+) -> tuple[Violation, ...]:
+    recall = recall or _RESPONSES
+    items = recall.of(request.messages)
     names = [
         (f"input.{i}.name", wire.as_text(item["name"]))
         for i, item in enumerate(items)
@@ -56,8 +64,42 @@ def check_responses(request: Request, original: Request | None) -> tuple[Violati
     ]
     found = [*_items_paired(request, items), *_reasoning_followed(items), *_names(request, names), *_deferred(request)]
     if original is not None and original is not request:
-        found += _reasoning_kept(items, envelope.trees(original.messages))
+        found += _reasoning_kept(items, recall.of(original.messages))
     return tuple(found)
+
+
+def fresh_chat_recall() -> Recall[dict[str, Any]]:
+    """A memory that knows no message."""
+    return Recall(_chat_fields)
+
+
+def fresh_responses_recall() -> Recall[dict[str, Any]]:
+    return Recall(_item_fields)
+
+
+def _chat_fields(raw: bytes) -> dict[str, Any]:
+    tree = wire.as_object(wire.lenient(raw))
+    kept: dict[str, Any] = {name: tree[name] for name in ("role", "prefix", "tool_call_id") if name in tree}
+    if "tool_calls" in tree:
+        calls = tree["tool_calls"]
+        kept["tool_calls"] = [_call_fields(wire.as_object(call)) for call in calls] if isinstance(calls, list) else calls
+    return kept
+
+
+def _call_fields(call: dict[str, Any]) -> dict[str, Any]:
+    function = wire.as_object(call.get("function"))
+    return {"id": call.get("id"), "function": {"name": function["name"]} if "name" in function else {}}
+
+
+def _item_fields(raw: bytes) -> dict[str, Any]:
+    tree = wire.as_object(wire.lenient(raw))
+    if tree.get("type") == "reasoning":
+        return tree  # it may not be altered
+    return {name: tree[name] for name in ("type", "id", "call_id", "role", "name", "async") if name in tree}
+
+
+_CHAT = fresh_chat_recall()
+_RESPONSES = fresh_responses_recall()
 
 
 def _ids(tree: dict[str, Any]) -> list[str]:

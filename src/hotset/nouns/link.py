@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hotset.nouns.message import Message
 from hotset.nouns.page import Chain, Digest
@@ -24,6 +25,7 @@ def chain(parent: Chain, message: Message) -> Chain:
     return derive(parent, message.essence, aside=message.aside)
 
 
+@lru_cache(maxsize=1 << 14)  # a client sends its whole history with every call
 def derive(parent: Chain, essence: Digest, *, aside: bool) -> Chain:
     """The same, from what a node's row tells: this is how a store proves its lineage."""
     mark = "aside" if aside else "message"

@@ -27,6 +27,11 @@ class Calibrations:
         """For each model, the ratio that is in the store."""
         self._lock = Lock()
 
+    def knows(self, model: str) -> bool:
+        """Was this model asked for before? Then its ratio is at hand, without a look into the store."""
+        with self._lock:
+            return model in self._known
+
     def ratio(self, model: str, store: Store) -> float:
         with self._lock:
             known = self._known.get(model)

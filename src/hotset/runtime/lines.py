@@ -31,7 +31,17 @@ class Scales:
 
     def lines(self, links: Sequence[Link], model: str, hidden: Mapping[Chain, Hidden]) -> tuple[Line, ...]:
         encoding = tokens.encoding_of(model)
-        return tuple(self._line(link, encoding, model, hidden.get(link.chain)) for link in links)
+        # What the client never saw belongs to its message, and comes to be known only after the message was weighed.
+        keys = [(link.chain, encoding + ("+" if link.chain in hidden else "")) for link in links]
+        with self._lock:
+            known = [self._lines.get(key) for key in keys]
+            for key, line in zip(keys, known, strict=True):
+                if line is not None:
+                    self._lines.move_to_end(key)
+        return tuple(
+            self._weigh(key, link, encoding, model, hidden.get(link.chain)) if line is None else line
+            for key, link, line in zip(keys, links, known, strict=True)
+        )
 
     def fixed(self, request: Request) -> int:
         """Tokens of what stands before the messages: system texts and tools."""
@@ -39,20 +49,14 @@ class Scales:
         system = sum(tokens.count(part.content, encoding) for part in request.system)
         return system + sum(tokens.count(tool.raw, encoding) for tool in request.tools)
 
-    def _line(self, link: Link, encoding: Encoding, model: str, hidden: Hidden | None) -> Line:
-        # What the client never saw belongs to its message, and comes to be known only after the message was weighed.
-        key = (link.chain, encoding + ("+" if hidden else ""))
-        with self._lock:
-            known = self._lines.get(key)
-            if known is not None:
-                self._lines.move_to_end(key)
-                return known
+    def _weigh(self, key: tuple[Chain, str], link: Link, encoding: Encoding, model: str, hidden: Hidden | None) -> Line:
         message = link.message
         extra = _AROUND + (sum(tokens.count(raw, encoding) for raw in (*hidden.before, *hidden.after)) if hidden else 0)
         line = Line(link.chain, message.role, tuple(_pieces(message.parts, encoding, model)), extra, aside=message.aside)
         with self._lock:
+            if key not in self._lines:
+                self._size += _size(line)
             self._lines[key] = line
-            self._size += _size(line)
             while self._size > _MOST_BYTES and len(self._lines) > 1:
                 self._size -= _size(self._lines.popitem(last=False)[1])
         return line

@@ -28,6 +28,9 @@ KEEPING = "keep a turn"
 _DOUBT_SECONDS = 0.05
 """While the store is in trouble: how long a reply waits to be able to tell whether its request was kept."""
 
+_BESIDE_SECONDS = 2.0
+"""How long the end of a reply waits for what is done beside the call; it had all the time that the provider took."""
+
 _PATIENCE_SECONDS = 5.0
 """How long the end of a reply waits to be handed over; only the reading of a very large body could take so long."""
 
@@ -52,6 +55,8 @@ class Record:
         self._got: list[bytes] = []
         self._size = 0
         self._ended_size = -1
+        self._goes_out = asyncio.Event()
+        self._beside: asyncio.Task[None] | None = None
         self._handed_over = asyncio.Event()
         self._kept = asyncio.Event()
         self._request: asyncio.Future[Request | None] = asyncio.get_running_loop().create_future()
@@ -71,6 +76,14 @@ class Record:
     async def request(self) -> Request | None:
         """What the client asked for; None where it cannot be read."""
         return await asyncio.shield(self._request)
+
+    def goes_out(self) -> None:
+        """The request is about to be sent. From now on it is kept: sooner, the store would hold up what it has to wait for."""
+        self._goes_out.set()
+
+    def beside(self, work: asyncio.Task[None]) -> None:
+        """Work on this call for which the upstream need not wait. It is done before the reply ends: the next one builds on it."""
+        self._beside = work
 
     async def ref(self, seconds: float) -> TurnRef | None:
         """The turn's place in the store, as soon as it has one; None where it has none in time."""
@@ -143,6 +156,8 @@ class Record:
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 await self._handed_over.wait()
+                if self._beside is not None and not self._beside.done():
+                    await asyncio.wait({self._beside}, timeout=_BESIDE_SECONDS)
                 await self._hand_reply_over(outcome)
         except Exception as error:  # fail open: the reply has come, and nothing of ours may stand in its way
             self.bypassed(f"a fault of ours: {type(error).__name__}")
@@ -170,6 +185,7 @@ class Record:
         try:
             asked = await self._understand()
             self._request.set_result(asked.request if asked else None)
+            await self._goes_out.wait()
             await self._machine.keeper.ready()
             keeping = self._hand_over(asked) if asked is not None else None
             self._given_up = keeping is None

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from dataclasses import dataclass, replace
+from functools import partial
 
+from hotset.dialects.port import Dialect
 from hotset.dialects.view import Round, View
 from hotset.nouns.call import Call, header
 from hotset.nouns.deposit import Billed, Deposit, Hid, Planned
 from hotset.nouns.link import link
-from hotset.nouns.message import DialectName, Reply, Usage
+from hotset.nouns.message import DialectName, Reply, Request, Usage
 from hotset.nouns.retrieval import Place
 from hotset.nouns.turn import Event, TurnRef
 from hotset.nouns.window import Hidden
@@ -19,6 +22,7 @@ from hotset.runtime.faults import Faults, summed
 from hotset.runtime.machine import Machine
 from hotset.runtime.planning import Forbidden, Prepared, Unplanned
 from hotset.runtime.record import Record
+from hotset.store.port import Store
 from hotset.window.tools import OUR_TOOLS
 
 _SWITCH = b"x-hotset-window"
@@ -41,38 +45,14 @@ class Sending:
     @classmethod
     async def of(cls, call: Call, record: Record, machine: Machine) -> Sending:
         """The call as it is to be sent; the client's own where there is nothing to plan, or where planning fails."""
-        request = await record.request()
-        store = machine.keeper.store
-        if request is None or store is None or machine.keeper.trouble:
-            return cls(call, record, machine)
-        assert call.dialect is not None
-        dialect = machine.dialects[call.dialect]
-        off = machine.config.off or header(call.headers, _SWITCH).strip().lower() == "off"
-        agent = clients.agent(call.headers)
+        sending = cls(call, record, machine)
         try:
-            if request.previous:
-                body = await machine.bounded.run(machine.planner.resuming.body, request, dialect, store)
-                return cls(_with_body(call, body), record, machine)
-            prepared = await machine.bounded.run(
-                machine.planner.prepare, request, dialect, store, record.asked_at, call.upstream, off=off, agent=agent
-            )
-            sending = cls(_outgoing(call, prepared), record, machine, prepared, Faults(prepared, dialect, store, machine.bounded))
-            machine.planner.went_out(prepared)
-            note_checkpoints(prepared, record, machine)
-        except Unplanned as reason:
-            if isinstance(reason, Forbidden):
-                record.bypassed(f"a plan that the provider would have refused: {reason}")
-            return cls(call, record, machine)
-        except TimeoutError:
-            record.bypassed("planning took too long")
-            return cls(call, record, machine)
-        except Exception as error:  # fail open: nothing was sent yet, so the client's bytes go through as they are
-            record.bypassed(f"a fault of ours in planning: {type(error).__name__}")
-            return cls(call, record, machine)
-        made = prepared.plan
-        if not off:  # what went out as it came has no forms: its turn stays without a plan
-            record.also(Planned(record.id, prepared.sent, made.fresh, made.stubs), *_events(prepared, record))
-            machine.tally.born(made.fresh)
+            request = await record.request()
+            store = machine.keeper.store
+            if request is not None and store is not None and not machine.keeper.trouble:
+                await sending._prepare(request, store)
+        finally:
+            record.goes_out()
         return sending
 
     @property
@@ -146,6 +126,53 @@ class Sending:
         )
         self.machine.billed(bill)
         self.record.also(Billed(self.record.id, bill))
+
+    async def _prepare(self, request: Request, store: Store) -> None:
+        off = self.machine.config.off or header(self.call.headers, _SWITCH).strip().lower() == "off"
+        if request.previous:
+            await self._or_as_it_came(self._resume(request, store))
+        elif off:
+            # It goes out as it came: only the ledger wants a plan, and that can be made while the provider thinks.
+            counting = self._or_as_it_came(self._plan(request, store, off=True))
+            self.record.beside(self.machine.background.spawn(counting, "count what a call costs"))
+        else:
+            await self._or_as_it_came(self._plan(request, store, off=False))
+
+    async def _or_as_it_came(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except Forbidden as reason:
+            self.record.bypassed(f"a plan that the provider would have refused: {reason}")
+        except Unplanned:
+            pass
+        except TimeoutError:
+            self.record.bypassed("planning took too long")
+        except Exception as error:  # fail open: nothing of ours was sent, so the client's bytes go through as they are
+            self.record.bypassed(f"a fault of ours in planning: {type(error).__name__}")
+
+    async def _resume(self, request: Request, store: Store) -> None:
+        body = await self.machine.bounded.run(self.machine.planner.resuming.body, request, self._dialect, store)
+        self.call = _with_body(self.call, body)
+
+    async def _plan(self, request: Request, store: Store, *, off: bool) -> None:
+        call, record, machine, dialect = self.call, self.record, self.machine, self._dialect
+        agent = clients.agent(call.headers)
+        planning = partial(machine.planner.prepare, request, dialect, store, record.asked_at, call.upstream, off=off, agent=agent)
+        quick = not off and machine.planner.is_quick(request)
+        prepared = planning() if quick else await machine.bounded.run(planning)
+        outgoing = _outgoing(call, prepared)
+        machine.planner.went_out(prepared)
+        note_checkpoints(prepared, record, machine)
+        self.call, self.prepared, self.faults = outgoing, prepared, Faults(prepared, dialect, store, machine.bounded)
+        if not off:  # what went out as it came has no forms: its turn stays without a plan
+            made = prepared.plan
+            record.also(Planned(record.id, prepared.sent, made.fresh, made.stubs), *_events(prepared, record))
+            machine.tally.born(made.fresh)
+
+    @property
+    def _dialect(self) -> Dialect:
+        assert self.call.dialect is not None
+        return self.machine.dialects[self.call.dialect]
 
     def _place(self, ref: TurnRef | None) -> Place:
         assert self.prepared is not None

@@ -1,8 +1,8 @@
 """The walk: one call, from the client's bytes to the last byte of its reply.
 
-    bytes arrive -> parse -> keep -> plan -> send -> relay as it comes -> read -> keep
-                                       ^                |
-                                       |________________|   the model asked for what left its window: `faults`
+    bytes arrive -> parse -> plan -> keep, send -> relay as it comes -> read -> keep
+                               ^                      |
+                               |______________________|   the model asked for what left its window: `faults`
 
 Nobody waits for the disk: the request is made durable beside the call to the upstream, and the reply goes to the client as it
 comes. Only its last bytes wait until it is handed to the store, so that a client's next request stands behind it.

@@ -23,6 +23,9 @@ _RECENT = 200
 _FEWEST = 50
 """Turns below which shares say nothing: a single broken prefix among fewer would be more than 2 %."""
 
+_LOOKS_EVERY = 10
+"""Turns from one look to the next: a look counts all of them, and shares of 200 move slowly."""
+
 
 class Watch:
     def __init__(self, thresholds: Mapping[str, Threshold]) -> None:
@@ -30,12 +33,17 @@ class Watch:
         self._recent: deque[tuple[Bill, int]] = deque(maxlen=_RECENT)
         """Each bill, and how many summaries had failed before it."""
         self._failures = 0
+        self._added = 0
         self._raised: dict[str, float] = {}
 
     def add(self, bill: Bill, failures: int, now: float) -> tuple[Alert, ...]:
         """The alerts that are to be raised now; `failures` are the summaries that failed since the start."""
         self._recent.append((bill, self._failures))
+        self._added += 1
+        failed = failures != self._failures
         self._failures = failures
+        if not failed and self._added % _LOOKS_EVERY:
+            return ()
         fresh = tuple(each for each in self.standing() if now - self._raised.get(each.name, -QUIET_SECONDS) >= QUIET_SECONDS)
         self._raised.update((each.name, now) for each in fresh)
         return fresh

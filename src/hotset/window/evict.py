@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 
 from hotset.nouns.knobs import Knobs
@@ -41,7 +42,8 @@ def evict(weighed: Weighed, knobs: Knobs, moment: Moment) -> Departure:
         return Departure()
     early = Cause.GROWN if crowded else weighed.lost or Cause.PAYS
     departure = leave(weighed, leaving, knobs, moment, Cause.OVERFLOW if overflow else early)
-    departure.rows += rebirths(weighed.after(departure.rows), knobs, moment)
+    anew = rebirths(weighed.after(departure.rows), knobs, moment)
+    departure.rows += (replace(row, cause=departure.cause) for row in anew if departure.cause)
     fold(departure, weighed, room, moment)
     if overflow:
         squeeze(departure, weighed, room, moment)

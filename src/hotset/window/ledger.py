@@ -1,7 +1,8 @@
 """What turns came to: as the provider counted it, beside what sending everything would have come to. Pure.
 
 The provider's count is measured. What sending everything would have come to was never sent, so it is an estimate: our own
-count under the same cache rules, set right by how far that count was off for what we did send (`reconciled`).
+count under the same cache rules, in the provider's tokens (`recount`), set right by how much of what should have been cached
+was (`reconciled`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from hotset.nouns.message import Usage
 from hotset.nouns.page import SessionId
 from hotset.nouns.price import Price
 from hotset.window.price import dollars
+from hotset.window.recount import Recount
 
 PriceOf = Callable[[str, str], Price]
 """From a model and its upstream to what it costs."""
@@ -217,6 +219,7 @@ class _Book:
         self.whole: _Sums = {}
         self.prices: dict[tuple[str, str], Price] = {}
         self._price_of = price_of
+        self._recounts: dict[tuple[str, str], Recount] = {}
         self._compared: dict[tuple[str, str], tuple[_Sum, _Sum]] = {}
         """What was measured and what was estimated of the same prompts."""
 
@@ -226,13 +229,15 @@ class _Book:
         price = self.prices.get(model)
         if price is None:
             price = self.prices[model] = self._price_of(*model)
+            self._recounts[model] = Recount(price.step)
+        recounted = self._recounts[model].add(bill)
         _add(self.measured, model, price, bill.usage, bill.calls)
-        _add(self.whole, model, price, bill.whole, 1)
+        _add(self.whole, model, price, recounted.whole, 1)
         # The report of a turn with hidden calls is a sum over all of them, the estimate is of the first: they cannot be compared.
         if bill.calls == 1:
             measured, estimated = self._compared.setdefault(model, (_Sum(), _Sum()))
             measured.add(bill.usage, 1)
-            estimated.add(bill.sent, 1)
+            estimated.add(recounted.sent, 1)
 
     def spent(self) -> float:
         return sum(dollars(self.prices[key[:2]], each.usage, each.calls) for key, each in self.measured.items())

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -17,19 +16,17 @@ from hotset.surfaces.cli.sessions import moment_meant
 from hotset.surfaces.cli.terminal import count, emit, emit_json, money, plain, say, shortened, width
 from hotset.window.ledger import Account
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-_COLUMNS: tuple[tuple[str, Callable[[Account], str]], ...] = (
-    ("\nturns", lambda each: f"{each.turns:,}"),
-    ("measured\ntokens sent", lambda each: f"{each.measured.prompt:,}"),
-    ("estimated\neverything", lambda each: f"{each.estimated.prompt:,}"),
-    ("measured\ncost", lambda each: money(each.measured.dollars) + ("*" if each.unlisted else "")),
-    ("estimated\neverything", lambda each: money(each.estimated.dollars) + ("*" if each.unlisted else "")),
-    ("estimated\nsaved", lambda each: f"{each.saved.dollars_pct:.0f} %"),
+_HEADINGS = (
+    ("", "session"),
+    ("", "turns"),
+    ("tokens", "measured"),
+    ("everything", "estimated"),
+    ("cost", "measured"),
+    ("everything", "estimated"),
+    ("", "saved"),
 )
-_NARROWEST = 80
-"""Characters that the table takes at least: figures are never cut."""
+_GAP = "  "
+_SHORTEST_TITLE = 24
 
 
 @click.command(
@@ -60,7 +57,8 @@ def savings(chosen: Chosen, session: str | None, since: str | None, as_json: boo
         say(f"no turn was paid for{when} yet; come back after a session: {chosen.hint('wrap claude')}", quiet=chosen.quiet)
     else:
         if len(found.sessions) > 1:
-            _show(found.sessions, found.total)
+            for line in _table(found.sessions, found.total, width()):
+                emit(line)
             emit("")
         for line in _lines(found.total):
             emit(line)
@@ -75,7 +73,7 @@ def savings(chosen: Chosen, session: str | None, since: str | None, as_json: boo
 
 def _lines(total: Account) -> Iterator[str]:
     measured, estimated, saved = total.measured, total.estimated, total.saved
-    hidden = f", {count(total.hidden_calls, 'call')} of them hidden from the client" if total.hidden_calls else ""
+    hidden = f", {total.hidden_calls:,} of them hidden" if total.hidden_calls else ""
     breaks = ", ".join(f"{number} {cause}" for cause, number in total.breaks.items())
     mark = "*" if total.unlisted else ""
     rows = (
@@ -95,27 +93,36 @@ def _lines(total: Account) -> Iterator[str]:
         yield click.style(line, bold=True) if name == "saved" else line
 
 
-def _show(sessions: tuple[SessionAccount, ...], total: Account) -> None:
-    from rich.console import Console  # noqa: PLC0415 - JSON does without
+def _table(sessions: Sequence[SessionAccount], total: Account, wide: int) -> Iterator[str]:
+    """A row a session. Figures are always whole; a title that has no room beside them stands below."""
+    rows = [(each.session.id, *_cells(each.account)) for each in sessions]
+    heads = tuple(zip(*_HEADINGS, strict=True))
+    cells = (*heads, *rows, ("together", *_cells(total)))
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        _GAP.join([row[0].ljust(widths[0]), *(cell.rjust(each) for cell, each in zip(row[1:], widths[1:], strict=True))])
+        for row in cells
+    ]
+    beside = wide - len(lines[0]) - len(_GAP)
+    for line in lines[: len(heads)]:
+        yield click.style(line.rstrip(), bold=True)
+    for line, each in zip(lines[len(heads) :], sessions, strict=False):
+        title = plain(each.session.title or each.session.key)
+        if beside >= _SHORTEST_TITLE:
+            yield f"{line}{_GAP}{shortened(title, beside)}"
+        else:
+            yield line
+            yield f"{_GAP}{shortened(title, max(_SHORTEST_TITLE, wide - len(_GAP)))}"
+    yield click.style(lines[-1], bold=True)
 
-    paper = Console(highlight=False, width=max(_NARROWEST, width()))
-    with paper.capture() as printed:
-        paper.print(_table(sessions, total), end="")
-    for line in printed.get().rstrip("\n").split("\n"):
-        emit(line.rstrip())
 
-
-def _table(sessions: tuple[SessionAccount, ...], total: Account) -> Table:
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("\nsession", no_wrap=True)
-    for heading, _ in _COLUMNS:
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("\ntitle", no_wrap=True, overflow="ellipsis")
-    for each in sessions:
-        title = escape(shortened(plain(each.session.title or each.session.key), width()))
-        table.add_row(each.session.id, *(cell(each.account) for _, cell in _COLUMNS), title)
-    table.add_row("together", *(cell(total) for _, cell in _COLUMNS), "", style="bold")
-    return table
+def _cells(account: Account) -> tuple[str, ...]:
+    mark = "*" if account.unlisted else ""
+    return (
+        f"{account.turns:,}",
+        f"{account.measured.prompt:,}",
+        f"{account.estimated.prompt:,}",
+        f"{money(account.measured.dollars)}{mark}",
+        f"{money(account.estimated.dollars)}{mark}",
+        f"{account.saved.dollars_pct:.0f} %",
+    )

@@ -11,6 +11,7 @@ from hotset.window.preview.asking import Asked
 from hotset.window.preview.body import Body
 from hotset.window.preview.excerpt import Reading, Span, Worth
 from hotset.window.preview.output import alarms, ends
+from hotset.window.preview.rarity import odd_lines, shown
 
 _PASSED = re.compile(r"\bPASS(?:ED)?\b|\bpassed\b|\.\.\. ?ok\b|✓|✔|\(pass\)|^ok\b|^\.+(?:\s*\[ *\d+%\])?$")
 _SUMMARY = re.compile(
@@ -18,6 +19,7 @@ _SUMMARY = re.compile(
     r"|\s*\d+ (?:pass|fail|error|problem|warning))\b"
 )
 _TITLE = re.compile(r"_{3,} .{1,200} _{3,}|\s*● |--- FAIL|\s*FAIL |={10,}$|-{20,}$")
+_SECTION = re.compile(r"={3,} .{1,200} ={3,}$")
 _POINT = re.compile(r"E {2,}\S|>  +\S|\S+\.\w+:\d+: \w*(?:Error|Exception|Failure)|\s+(?:Expected|Received|expected|actual):? ")
 _TITLE_LENGTH = 300
 _RUNNING_OFF = 40  # lines of one failure that are shown together
@@ -27,7 +29,7 @@ _REPEATED = 0.5  # how much less each further failure of the same form is worth
 
 def read(body: Body, asked: Asked) -> Reading:
     lines = body.lines
-    spans = list(ends(body, asked.room))
+    spans = [*_before_passes(body, ends(body, asked.room)), *shown(body, odd_lines(lines))]
     seen: Counter[str] = Counter()
     for first, end, worth in _failures(lines):
         form = _MASK.sub("#", lines[first][:200])
@@ -37,6 +39,15 @@ def read(body: Body, asked: Asked) -> Reading:
     spans.extend(Span(body.first + index, body.first + index + 1, Worth.FAILURE + 1) for index in _summaries(lines))
     spans.extend(Span(body.first + max(0, index - 2), body.first + index + 1, Worth.FAILURE + 2) for index in _points(lines))
     return Reading(spans, _Passes(body))
+
+
+def _before_passes(body: Body, spans: Sequence[Span]) -> Iterator[Span]:
+    """The beginning tells what is run; the passes that follow it are only counted."""
+    passed = next((index for index, line in enumerate(body.lines) if _PASSED.search(line[:_TITLE_LENGTH])), len(body.lines))
+    for span in spans:
+        end = min(span.end, body.first + passed) if span.first == body.first else span.end
+        if span.first < end:
+            yield span._replace(end=end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +89,10 @@ def _traceback_end(lines: Sequence[str], first: int) -> int:
 
 
 def _paragraph_end(lines: Sequence[str], first: int) -> int:
-    """A failure ends with an empty line, a pass or another title."""
+    """A failure ends with an empty line, a pass, another title or a new section of the report."""
     end = first + 1
     while end < len(lines) and end - first < _RUNNING_OFF and lines[end].strip() and not _PASSED.search(lines[end][:200]):
-        if _TITLE.match(lines[end], 0, _TITLE_LENGTH):
+        if _TITLE.match(lines[end], 0, _TITLE_LENGTH) or _SECTION.match(lines[end], 0, _TITLE_LENGTH):
             break
         end += 1
     return end

@@ -1,4 +1,4 @@
-"""Source code: imports, whole functions near what was asked for, and gaps that say which definitions they hold."""
+"""Source code: imports, whole functions near what was asked for, constants, and gaps that say which definitions they hold."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from hotset.window.preview.asking import Asked, closeness
 from hotset.window.preview.body import Body
 from hotset.window.preview.excerpt import Reading, Span, Worth
+from hotset.window.preview.rarity import odd_lines, shown
 
 _DEFINITION = re.compile(
     r"""
@@ -46,6 +47,13 @@ _CLOSER = re.compile(
     r"[\])}>;,]+|end\b|\)\s*(?::|=>|->)|\}\s*(?:else|catch|finally|from\b)|(?:else|elif|except|finally|rescue|ensure)\b"
 )
 _LEADS = ("@", "#", "//", "/*", "*", '"""', "'''", "--", ";;")  # lines that belong to the definition below them
+_CONSTANT = re.compile(
+    r"(?: {4}|\t)?(?:[\w<>:&']{1,40}[ \t]+){0,4}[A-Z][A-Z0-9_]{2,60}(?:[ \t]*:[^=\n]{1,60})?[ \t]*(?:=|(?<=\w)[ \t])"
+    r"[ \t]*(?:[-+.\d\"'`]|[Tt]rue|[Ff]alse|None|null|nil|\w+[.(])"
+)
+_OPEN_END = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
+_NEWS = 15.0  # more than any code that was not asked for, less than any that was
+_READ = 200  # characters of a line
 _DEEPEST = 4
 _UNIT_SHARE = 0.35  # a definition longer than this share of the room is shown by its parts
 _CHUNK = 700  # characters of a paragraph of code that is part of something longer
@@ -74,6 +82,7 @@ def read(body: Body, asked: Asked) -> Reading:
         Span(body.first + first, body.first + end, _worth(score, first / len(lines)))
         for (first, end), score in zip(units, scores, strict=True)
     ]
+    spans.extend(shown(body, {**odd_lines(lines), **dict.fromkeys(_settled(lines), 1.0)}, _NEWS))
     if imports := _imports(lines):
         spans.append(Span(body.first, body.first + imports, Worth.HEAD, least=_HEAD_LINES))
     spans.append(Span(body.first, body.first + min(len(lines), _HEAD_LINES), Worth.HEAD + 1, least=1))
@@ -91,6 +100,14 @@ class _Outline:
         low = bisect_left(self.blocks, first - self.offset, key=lambda block: block.head)
         high = bisect_left(self.blocks, end - self.offset, key=lambda block: block.head)
         return [f"{block.name} {self.offset + block.head + 1}" for block in self.blocks[low:high]]
+
+
+def _settled(lines: Sequence[str]) -> Iterator[int]:
+    """Lines that fix a value for all that stands below them, and those that say what is still to be done."""
+    for index, line in enumerate(lines):
+        text = line[:_READ]
+        if _CONSTANT.match(text) or _OPEN_END.search(text):
+            yield index
 
 
 def _worth(nearness: float, place: float) -> float:

@@ -1,14 +1,16 @@
-"""Diffs: the statistics, every file's header, hunks near what was asked for, and gaps that count lines added and removed."""
+"""Diffs: the statistics, every file's header, odd changes, hunks near what was asked for, and gaps that count changed lines."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hotset.window.preview.asking import Asked, closeness
 from hotset.window.preview.body import Body
 from hotset.window.preview.excerpt import Reading, Span, Worth
+from hotset.window.preview.rarity import odd_lines
 
 _FILE = re.compile(
     r"diff --git a/\S+ b/(?P<path>\S+)|\+\+\+ (?:b/)?(?P<new>\S+)|Index: (?P<index>\S+)"
@@ -34,6 +36,7 @@ def read(body: Body, asked: Asked) -> Reading:
     scores = closeness(["\n".join(lines[hunk.first : hunk.end]) for hunk in hunks], asked)
     spans = [Span(body.first + head.first, body.first + head.end, Worth.HEAD, least=1) for head in heads]
     spans.extend(Span(body.first + at, body.first + at + 1, Worth.HEAD + 2) for at in stats)
+    spans.extend(_odd(body, heads))
     for hunk, score in zip(hunks, scores, strict=True):
         worth = Worth.OUTLINE - 10 * hunk.first / len(lines) + 10 * score
         spans.append(Span(body.first + hunk.first, body.first + hunk.end, worth - _CONTEXT, least=4))
@@ -53,6 +56,18 @@ class _Changes:
         removed = sum(1 for line in lines if line.startswith("-") and not line.startswith("---"))
         files = dict.fromkeys(path for line in lines if (path := _path(line)))
         return [f"+{added} -{removed}", *files]
+
+
+def _odd(body: Body, heads: Sequence[_Piece]) -> Iterator[Span]:
+    """Changes unlike all others, each with the name of its file."""
+    lines = body.lines
+    changed = [index for index, line in enumerate(lines) if line.startswith(("+", "-")) and not line.startswith(("+++", "---"))]
+    for at, oddity in odd_lines([lines[index][1:] for index in changed]).items():
+        index, worth = changed[at], Worth.HEAD + 3 + oddity
+        head = bisect_right(heads, index, key=lambda piece: piece.first) - 1
+        if head >= 0:
+            yield Span(body.first + heads[head].first, body.first + heads[head].first + 1, worth)
+        yield Span(body.first + index, body.first + index + 1, worth)
 
 
 def _pieces(lines: Sequence[str]) -> tuple[list[_Piece], list[_Piece], list[int]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 Label = Callable[[int, int], Sequence[str]]
@@ -19,6 +19,8 @@ class Worth:
     FAILURE = 90.0
     WARNING = 80.0
     HEAD = 70.0
+    ODD = 60.0
+    """What stands out of its page; see `rarity`."""
     ASKED = 50.0
     TAIL = 46.0
     OUTLINE = 40.0
@@ -43,10 +45,14 @@ class Reading:
     label: Label
     preface: str = ""
     """A line of ours above everything: what there is, counted."""
+    above: tuple[str, ...] = ()
+    """More lines of ours, below the preface: all of them, or, where there is no room above the text, none."""
     said: float = 0.06
     """The share of the room in which gaps say what they hold."""
     widest: int = 600
     """A line that is longer is shown by its two ends."""
+    points: Mapping[int, str] = field(default_factory=dict)
+    """What stands inside lines that are longer: shown instead of their ends."""
 
 
 Mark = Callable[[int, int], str]
@@ -79,6 +85,7 @@ class Excerpt:
 
 _SHORTEST_PREFACE = 40
 _MENTIONS = 0.1  # share of the room for names that only stand in the gaps
+_MOST_ABOVE = 0.9
 _LONGEST_LINE = 600
 _LOOKED_AT = 48 * 1024  # characters of gaps in which names are looked for
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{3,80}[A-Za-z0-9_]")
@@ -99,30 +106,39 @@ def longest_line(room: int) -> int:
     return max(80, min(_LONGEST_LINE, room // 4))
 
 
+def room_above(room: int, preface: str, margin: int) -> int:
+    """How many characters of lines of ours fit between a preface and the text."""
+    return int(_MOST_ABOVE * (room - len(_short(preface, room // 4)) - margin))
+
+
 def compose(lines: Sequence[str], reading: Reading, room: int, mark: Mark = words, margin: int = 0) -> Excerpt:
     """An excerpt of at most `room` characters. No mark is longer than `margin`."""
     margin = (margin or len(words(len(lines), 2 * len(lines)))) + 1
     if room <= margin:
         return Excerpt("…"[: max(0, room)], ((0, len(lines)),), _size(lines))
     preface = _short(reading.preface, room // 4)
-    excerpt = _composed(lines, reading, room - len(preface) - 1 if preface else room, mark, margin)
-    return replace(excerpt, text=f"{preface}\n{excerpt.text}") if preface else excerpt
+    above = [preface] if preface else []
+    if _size(reading.above) <= room_above(room, reading.preface, margin):
+        above += reading.above
+    free = room - _size(above) - 1 if above else room
+    excerpt = _composed(lines, replace(reading, widest=min(reading.widest, longest_line(room))), free, mark, margin)
+    text = "\n".join([*above, excerpt.text])
+    mentions = _mentions(lines, excerpt.gaps, text, min(room - len(text) - 1, int(free * _MENTIONS)))
+    return replace(excerpt, text=f"{text}\n{mentions}" if mentions else text)
 
 
 def _composed(lines: Sequence[str], reading: Reading, room: int, mark: Mark, margin: int) -> Excerpt:
-    longest = min(reading.widest, longest_line(room))
-    sizes = [min(len(line), longest) + 1 for line in lines]
+    longest = reading.widest
+    fitted = [line if len(line) <= longest else _fit(line, index, longest, reading.points) for index, line in enumerate(lines)]
+    sizes = [len(line) + 1 for line in fitted]
     taken = _choose(sizes, reading.spans, int(room * (1 - reading.said - _MENTIONS)), margin)
     _close_small_gaps(taken, sizes, margin)
     gaps = tuple(_gaps(taken))
-    shown = {index: _fit(lines[index], index, longest) for index, chosen in enumerate(taken) if chosen}
+    shown = {index: fitted[index] for index, chosen in enumerate(taken) if chosen}
     left = _size(lines) - sum(len(line) + 1 for index, line in shown.items() if line is lines[index])
     used = sum(len(line) + 1 for line in shown.values())
     labels = _labels([mark(*gap) for gap in gaps], gaps, reading.label, room - used - int(room * _MENTIONS))
-    text = "\n".join(_woven(shown, gaps, labels))
-    spare = min(room - len(text) - 1, int(room * _MENTIONS))
-    mentions = _mentions(lines, gaps, text, spare)
-    return Excerpt(f"{text}\n{mentions}" if mentions else text, gaps, max(0, left))
+    return Excerpt("\n".join(_woven(shown, gaps, labels)), gaps, max(0, left))
 
 
 def _size(lines: Sequence[str]) -> int:
@@ -182,12 +198,13 @@ def _gaps(taken: bytearray) -> Iterator[tuple[int, int]]:
         first = taken.find(0, end)
 
 
-def _fit(line: str, index: int, longest: int) -> str:
-    """A line as it stands, or the two ends of one that is too long."""
-    if len(line) <= longest:
-        return line
+def _fit(line: str, index: int, longest: int, points: Mapping[int, str]) -> str:
+    """The point of a line that is too long, or its two ends."""
     mark = f"… line {index + 1} ({len(line):,} characters): "
     free = longest - len(mark) - 3
+    point = points.get(index, "")
+    if 0 < len(point) <= free:
+        return f"{mark}{point} …"
     tail = free // 4
     return f"{mark}{line[: free - tail]} … {line[len(line) - tail :]}"
 

@@ -1,4 +1,4 @@
-"""Search results: the first hits of every file, those near what was asked for, and gaps that count hits per file."""
+"""Search results: the first hits of every file, hits unlike the others or near what was asked for, and gaps that count them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from hotset.window.preview.asking import Asked, closeness
 from hotset.window.preview.body import Body
 from hotset.window.preview.excerpt import Reading, Span, Worth
+from hotset.window.preview.rarity import odd_lines, shown
 
 HIT = re.compile(r"(?P<path>(?:[A-Za-z]:)?[\w./@+~$()\[\]-]{1,240}?)(?::(?P<line>\d{1,7}):|-\d{1,7}-|:(?=\s*\S))")
 _UNDER_HEADING = re.compile(r"\s{0,6}\d{1,7}[:-]")
@@ -42,6 +43,7 @@ def read(body: Body, asked: Asked) -> Reading:
         )
         for group, score in zip(groups, scores, strict=True)
     ]
+    spans.extend(shown(body, odd_lines([_UNDER_HEADING.sub("", HIT.sub("", line, count=1), count=1) for line in lines])))
     return Reading(spans, _Counts(body.first, files), said=_SAID, widest=_WIDEST)
 
 

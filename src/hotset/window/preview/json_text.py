@@ -1,4 +1,4 @@
-"""JSON: its shape, then values by their path: whole rows, the first, the last, and those near what was asked for."""
+"""JSON: its shape, a catalogue of its rows, then values by their path: those that stand out or are near what was asked for."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ import msgspec
 from hotset.window.preview.asking import Asked, closeness
 from hotset.window.preview.body import Body
 from hotset.window.preview.code import paragraphs
-from hotset.window.preview.excerpt import Reading, Span, View, Worth, longest_line
+from hotset.window.preview.excerpt import Reading, Span, View, Worth, longest_line, room_above
 from hotset.window.preview.output import alarms, nothing
+from hotset.window.preview.records import Records, opened_at, records, records_of
 from hotset.window.preview.tables import rows
 
 _ROW = 300  # characters of a value that is shown as one; longer ones are opened
 _DEEPEST = 6
 _MOST = 4000  # values looked at; beyond them, only the last ones
 _LAST = 5
+_KEPT = 5  # values that stand out, for which a catalogue leaves room
+_WITH_MENTIONS = 1.15  # what values take together with the names in the gaps around them
 _KEYS = 24
 _TRIED = 20  # lines tried before a text counts as JSON lines
+_LONG = 400  # characters: nobody writes longer lines by hand
 _STRING_LINE = 240
 _PARAGRAPH = 500
 _LONGEST_PATH = 24  # of a path in a mark
 _LONGEST_MARK = _LONGEST_PATH + len("… 1,000,000 from  …")
 _INDENT = re.compile(r"\n\s*")
-
-_values = msgspec.json.Decoder(list[msgspec.Raw])
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class _Entry(NamedTuple):
@@ -59,15 +60,22 @@ def is_json_lines(lines: Sequence[str]) -> bool:
     return len(tried) > 2 and sum(is_json(line) for line in tried) >= 0.9 * len(tried)
 
 
+def is_laid_out(body: Body) -> bool:
+    """Is it written for readers, line by line? Many rows are not, however they are indented."""
+    return max(map(len, body.lines)) <= _LONG and records(_bytes("\n".join(body.lines).strip())) is None
+
+
 def read_lines(body: Body, asked: Asked) -> Reading:
     """JSON lines: each line is a row."""
     lines = body.lines
     scores = closeness(lines, asked)
     spans = [Span(body.first, body.first + 1, Worth.HEAD), Span(body.end - 1, body.end, Worth.HEAD - 1)]
-    bad = alarms(lines)
+    table = records_of(lines)
+    odd = {int(path): Worth.ODD + oddity for path, oddity in table.odd().items() if path.isdigit()} if table else {}
+    news = {**odd, **alarms(lines)}
     for index, score in enumerate(scores):
         worth = Worth.OUTLINE * (1 - index / len(lines)) / 2 + Worth.ASKED * score
-        spans.append(Span(body.first + index, body.first + index + 1, max(worth, bad.get(index, 0.0))))
+        spans.append(Span(body.first + index, body.first + index + 1, max(worth, news.get(index, 0.0))))
     first = next((line for line in lines if line.strip()), "")
     return Reading(spans, rows, f"[{len(lines):,} JSON lines; {shape(first)}]" if is_json(first) else "")
 
@@ -75,19 +83,44 @@ def read_lines(body: Body, asked: Asked) -> Reading:
 def view(body: Body, asked: Asked) -> View:
     """JSON that is not laid out in lines: each line shown names a value, in the source's own spelling."""
     text = "\n".join(body.lines)
-    entries = list(_entries("$", _bytes(text.strip()), 0, 0.0))
-    lines = list(_lines(entries, longest_line(asked.room)))
+    raw = _bytes(text.strip())
+    longest = longest_line(asked.room)
+    entries = list(_entries("$", raw, 0, 0.0))
+    lines = list(_lines(entries, longest))
     units = list(_units(entries))
     scores = closeness(["\n".join(lines[first:end]) for first, end in units], asked)
-    bad = alarms(lines)
+    table = records(raw)
+    news = {**_odd(table, entries), **dict.fromkeys(alarms(lines), Worth.HEAD)}
     spans = [
-        Span(first, end, Worth.HEAD if end - first == 1 and first in bad else _worth(entries[first], score), least=1)
+        Span(first, end, news[first] if end - first == 1 and first in news else _worth(entries[first], score), least=1)
         for (first, end), score in zip(units, scores, strict=True)
     ]
+    if table:
+        spans.append(Span(0, 1, Worth.ASKED))  # what a row looks like
     paths = [entry.path for entry in entries]
-    return View(
-        lines, Reading(spans, nothing, f"[JSON: {shape(text)}]"), partial(_mark, paths), _LONGEST_MARK, partial(_path, paths)
-    )
+    preface = f"[JSON: {shape(text)}]"
+    if table:
+        room = room_above(asked.room, preface, _LONGEST_MARK + 1)
+        above = _above(table, room, [len(lines[at]) for at in news or (0,)], longest)
+    else:
+        above = ()
+    reading = Reading(spans, nothing, preface, above, said=0.0)
+    return View(lines, reading, partial(_mark, paths), _LONGEST_MARK, partial(_path, paths))
+
+
+def _odd(table: Records | None, entries: Sequence[_Entry]) -> dict[int, float]:
+    """Values of rows that stand out."""
+    odd = table.odd() if table else {}
+    return {at: Worth.ODD + odd[entry.path] for at, entry in enumerate(entries) if entry.path in odd}
+
+
+def _above(table: Records, room: int, news: Sequence[int], longest: int) -> tuple[str, ...]:
+    """What all rows have in common, and a catalogue of them, as far as there is room beside what stands out."""
+    counted = f"[{table.counted()}]"
+    counted = counted if len(counted) <= longest else f"{counted[: longest - 2]}…]"
+    kept = sum(size + _LONGEST_MARK for size in news[:_KEPT]) + _LONGEST_MARK
+    beside = max(0, round(kept * _WITH_MENTIONS) - room // 9)  # a tenth is left for the text anyway
+    return (counted, *table.catalogue(room - beside - len(counted) - 1, longest))
 
 
 def shape(text: str) -> str:
@@ -126,23 +159,10 @@ def _entries(path: str, raw: bytes, depth: int, place: float) -> Iterator[_Entry
     elif raw[:1] == b'"':
         yield from _string(path, raw)
     else:
-        inner = _opened(path, raw)
+        inner = opened_at(path, raw)
         for index, (name, value) in enumerate(inner):
             if index < _MOST or index >= len(inner) - _LAST:
-                yield from _entries(name, bytes(value).strip(), depth + 1, index / max(1, len(inner) - 1))
-
-
-def _opened(path: str, raw: bytes) -> list[tuple[str, msgspec.Raw]]:
-    try:
-        if raw[:1] == b"[":
-            return [(f"{path}[{index}]", value) for index, value in enumerate(_values.decode(raw))]
-        return [(_joined(path, key), value) for key, value in _members.decode(raw).items()]
-    except (msgspec.DecodeError, RecursionError):
-        return []
-
-
-def _joined(path: str, key: str) -> str:
-    return f"{path}.{key}" if key.isidentifier() else f"{path}['{key[:80]}']"
+                yield from _entries(name, value, depth + 1, index / max(1, len(inner) - 1))
 
 
 def _string(path: str, raw: bytes) -> Iterator[_Entry]:

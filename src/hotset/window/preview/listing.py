@@ -1,4 +1,4 @@
-"""Directory listings: some entries of every folder, those near what was asked for, and gaps that count entries per folder."""
+"""Listings: some entries of every folder, odd ones, those near what was asked for, and gaps that count entries per folder."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from hotset.window.preview.asking import Asked, closeness
 from hotset.window.preview.body import Body
 from hotset.window.preview.excerpt import Reading, Span, Worth
+from hotset.window.preview.rarity import odd_rows, shown
 
 ENTRY = re.compile(r"(?:[A-Za-z]:)?(?:\.{0,2}/)?[\w.@+~$()\[\]{}, -]{1,120}(?:/[\w.@+~$()\[\]{}, -]{1,120}){0,30}/?\*?")
 LONG_ENTRY = re.compile(r"[-dlcbps][rwxsStT-]{9}[.@+]?\s")
@@ -40,6 +41,8 @@ def read(body: Body, asked: Asked) -> Reading:
             spans.append(Span(body.first + first, body.first + first + 1, worth + 2))  # every folder, before more of any
         seen[folder] += 1
         spans.append(Span(body.first + first, body.first + end, worth, least=1))
+    odd = odd_rows(zip(*map(_traits, lines), strict=True))
+    spans.extend(shown(body, {index: oddity for index, oddity in odd.items() if not _MACHINE_MADE.search(f"{lines[index]}/")}))
     return Reading(spans, _Folders(body.first, folders))
 
 
@@ -53,6 +56,14 @@ class _Folders:
     def __call__(self, first: int, end: int) -> Sequence[str]:
         counts = Counter(self.folders[first - self.offset : end - self.offset])
         return [f"{folder or '.'} ({count})" for folder, count in counts.items()]
+
+
+def _traits(line: str) -> tuple[str, ...]:
+    """By what an entry can be unlike others: its ending, and in long listings its mode, owner and size."""
+    name = line.rstrip("/*").rsplit("/", 1)[-1]
+    stem, dot, ending = name.rpartition(".")
+    fields = line.split(None, 5)[:5] if LONG_ENTRY.match(line) else ()
+    return (f"{dot}{ending}" if stem else "", *(fields or [""] * 5))
 
 
 def _runs(folders: Sequence[str]) -> Iterator[tuple[int, int]]:

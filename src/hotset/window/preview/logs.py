@@ -1,4 +1,4 @@
-"""Logs: every error and warning line, one line of each other form, and gaps that count the forms they hold."""
+"""Logs: every error and warning, lines unlike all others, one line of each other form, and gaps that count their forms."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from hotset.window.preview.asking import Asked, closeness
 from hotset.window.preview.body import Body
 from hotset.window.preview.excerpt import Reading, Span, Worth
 from hotset.window.preview.output import ends, trouble
+from hotset.window.preview.rarity import odd_lines, shown
 
 STAMPED = re.compile(
-    r"\W{0,2}(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d|\d{4}/\d\d/\d\d \d\d:\d\d"
-    r"|\d{10,13}\b"
+    r"\W{0,2}(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d(?::\d\d|\])|[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d"
+    r"|\d{4}/\d\d/\d\d \d\d:\d\d|\d{10,13}\b|\S{1,80} \S{1,40} \S{1,40} \[\d\d/[A-Z][a-z]{2}/\d{4}:"
     r"|(?:DEBUG|INFO|WARN|WARNING|ERROR|TRACE|FATAL)\b)"
 )
 _VARIES = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{20,30}|0x[0-9a-fA-F]+|\b[0-9a-f]{12,64}\b|\d+|\"[^\"]{0,120}\"|'[^']{0,120}'")
@@ -27,7 +28,7 @@ def read(body: Body, asked: Asked) -> Reading:
     counts = Counter(forms)
     scores = closeness(lines, asked) if len(lines) < 5000 else [0.0] * len(lines)
     seen: Counter[str] = Counter()
-    spans = [*trouble(body), *ends(body, asked.room)]
+    spans = [*trouble(body), *shown(body, odd_lines(lines)), *ends(body, asked.room)]
     for index, form in enumerate(forms):
         seen[form] += 1
         if seen[form] == 1:

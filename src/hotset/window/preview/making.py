@@ -16,7 +16,6 @@ from hotset.window.preview.sniffing import kind
 _WORTHWHILE = 0.75  # a preview longer than this share of its text saves too little for what it hides
 _SLICE_LINES = 100  # about what one answer of the call that brings it back can hold
 _LOOKED_AT = 96 * 1024  # characters that are read closely; beyond them, only errors and warnings are looked for
-_LONG = 400  # JSON with longer lines than this is not laid out for readers
 
 _MIXED = (ContentType.OUTPUT, ContentType.SEARCH, ContentType.LISTING)  # kinds that may have others among them
 
@@ -122,7 +121,7 @@ def _merged(parts: Sequence[tuple[Body, Reading]]) -> Reading:
 
 def _viewed(type_: ContentType, lines: Sequence[str], inner: Body, asks: Asked) -> Preview | None:
     """Content that is not made of lines: it is laid out in lines of ours, inside its frame."""
-    if type_ not in _VIEWERS or (type_ is ContentType.JSON and max(map(len, inner.lines)) <= _LONG):
+    if type_ not in _VIEWERS or (type_ is ContentType.JSON and json_text.is_laid_out(inner)):
         return None
     before, after = "\n".join(lines[: inner.first]), "\n".join(lines[inner.end :])
     if len(before) + len(after) > asks.room // 2:

@@ -9,6 +9,7 @@ from hotset.window.preview.asking import Asked, closeness
 from hotset.window.preview.body import Body
 from hotset.window.preview.code import paragraphs
 from hotset.window.preview.excerpt import Reading, Span, Worth
+from hotset.window.preview.rarity import odd_lines, shown
 
 _TROUBLE = re.compile(
     r"\b(?:errors?|exception|traceback|fatal|panic(?:ked)?|failed|failures?|fail|denied|refused|cannot|undefined|not found"
@@ -47,6 +48,7 @@ def read(body: Body, asked: Asked) -> Reading:
         for (first, end), score in zip(units, scores, strict=True)
     ]
     spans.extend(trouble(body))
+    spans.extend(shown(body, odd_lines(lines), Worth.OUTLINE))
     spans.extend(ends(body, asked.room))
     return Reading(spans, nothing)
 

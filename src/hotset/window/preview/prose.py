@@ -1,4 +1,4 @@
-"""Plain text and Markdown: the beginning and the end, headings, paragraphs near what was asked for."""
+"""Plain text and Markdown: the beginning and the end, headings, paragraphs that stand out or are near what was asked for."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from hotset.window.preview.body import Body
 from hotset.window.preview.code import paragraphs
 from hotset.window.preview.excerpt import Reading, Span, Worth
 from hotset.window.preview.output import ends
+from hotset.window.preview.rarity import odd_lines, shown
 
 _HEADING = re.compile(r"#{1,6} \S|<h[1-6]\b")
 _UNDERLINE = re.compile(r"(?:={3,}|-{3,}|~{3,})\s*")
 _PARAGRAPH = 500
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _FACT = re.compile(r"`[^`\n]{2,80}`|https?://|\b[\w.-]+/[\w./-]+|\b\d[\d.,]*\b")
 _FACTS_SHARE = 10.0
 
@@ -27,11 +29,16 @@ def read(body: Body, asked: Asked) -> Reading:
     headings = _headings(lines)
     spans = list(ends(body, asked.room))
     spans.extend(Span(body.first + index, body.first + index + 1, Worth.OUTLINE + 5) for index in headings)
+    odd = _odd(lines)
     for (first, end), part, score in zip(units, parts, scores, strict=True):
+        if not part.strip():
+            continue
         facts = min(1.0, len(_FACT.findall(part[:2000])) * 20 / (len(part) + 20))
         worth = Worth.REST + 5 * (1 - first / len(lines)) + _FACTS_SHARE * facts + Worth.ASKED * score
         spans.append(Span(body.first + first, body.first + end, worth, least=0))
-    return Reading(spans, _Headings(body, headings))
+    spans.extend(shown(body, {index: oddity for index, (oddity, _) in odd.items()}, Worth.ASKED))
+    points = {body.first + index: point for index, (_, point) in odd.items()}
+    return Reading(spans, _Headings(body, headings), points=points)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,18 @@ class _Headings:
 
     def __call__(self, first: int, end: int) -> Sequence[str]:
         return [self.body.lines[at].strip("#= ").strip()[:60] for at in self.headings if first <= self.body.first + at < end]
+
+
+def _odd(lines: Sequence[str]) -> dict[int, tuple[float, str]]:
+    """Lines with sentences unlike all others: how odd, and these sentences."""
+    sentences = [(index, sentence) for index, line in enumerate(lines) for sentence in _SENTENCE_END.split(line)]
+    odd = odd_lines([sentence for _, sentence in sentences])
+    found: dict[int, tuple[float, str]] = {}
+    for at in sorted(odd):
+        index, sentence = sentences[at]
+        oddity, said = found.get(index, (0.0, "…"))
+        found[index] = max(oddity, odd[at]), f"{said} {sentence} …"
+    return {index: (oddity, said.removesuffix(" …")) for index, (oddity, said) in found.items()}
 
 
 def _headings(lines: Sequence[str]) -> list[int]:

@@ -14,6 +14,7 @@ from hotset.window.preview.listing import BRANCH, ENTRY, LONG_ENTRY
 from hotset.window.preview.logs import STAMPED
 from hotset.window.preview.markup import HTML
 from hotset.window.preview.opaque import is_opaque
+from hotset.window.preview.tables import COMMAS, PIPES, SEMICOLONS, WIDE, separates
 
 _CODE = frozenset(
     re.findall(
@@ -48,7 +49,6 @@ _CODE_LINE = re.compile(
     r"|[\w.$]+\s*=\s*\S|[\w.$]+\(.{0,200}\)[;,]?\s*$)"
 )
 _TABLE = re.compile(r"\s*\|.{1,2000}\|\s*|[^\t\n]{1,200}(?:\t[^\t\n]{0,200}){2,}")
-_COMMAS = re.compile(r"[^,\n]{0,200}(?:,[^,\n]{0,200}){2,}")
 _SENTENCE = re.compile(r"(?:\S+\s+){6,}\S+")
 
 
@@ -74,7 +74,7 @@ def _by_shape(lines: Sequence[str]) -> ContentType | None:
 
 
 def _by_lines(sample: Sequence[str]) -> ContentType | None:
-    if _is_comma_table(sample):
+    if separates(COMMAS, sample) or separates(SEMICOLONS, sample):
         return ContentType.TABLE
     if _share(sample, _is_diff_line) > 0.95 and any(
         line.startswith(("diff --git ", "@@ ", "*** Begin Patch")) for line in sample
@@ -99,7 +99,7 @@ def _by_call(asked: Asked) -> ContentType | None:
 
 def _by_look(lines: Sequence[str]) -> ContentType:
     sample = [line for line in _sample(lines) if line.strip()]
-    if _share(sample, _TABLE.fullmatch) > 0.8:
+    if _share(sample, _TABLE.fullmatch) > 0.8 or separates(PIPES, sample) or separates(WIDE, sample):
         return ContentType.TABLE
     if _share(sample, _CODE_LINE.match) > 0.5:
         return ContentType.CODE
@@ -135,16 +135,10 @@ def _is_hit(line: str) -> bool:
 
 
 def _is_entry(line: str) -> bool:
-    if LONG_ENTRY.match(line) or BRANCH.match(line):
+    if LONG_ENTRY.match(line) or (BRANCH.match(line) and not line.rstrip().endswith("|")):
         return True
     bare = line.strip().rstrip(":")
     return bool(ENTRY.fullmatch(bare)) and ("/" in bare or "." in bare or " " not in bare) and bare.count(" ") < 3
-
-
-def _is_comma_table(sample: Sequence[str]) -> bool:
-    """The same number of commas in every line."""
-    commas = [line.count(",") for line in sample if _COMMAS.fullmatch(line)]
-    return len(commas) > 0.9 * len(sample) > 3 and commas.count(commas[0]) > 0.9 * len(commas)
 
 
 def _is_check(name: str, argument: str) -> bool:

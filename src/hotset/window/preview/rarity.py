@@ -1,0 +1,172 @@
+"""What stands out of a page: lines unlike the others, and values that are rare or out of range where they stand.
+
+What is alike needs to be shown once; what is rare within a page is what the page has to say. Where everything is unlike
+everything else, as in most prose and programs, rarity tells nothing, and nothing is called odd.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from math import log
+
+from hotset.window.preview.body import Body
+from hotset.window.preview.excerpt import Span, Worth
+
+_FEWEST = 12  # lines or rows, below which nothing is rare
+_MOST_SHARE = 0.1  # where more than this is odd, it is the usual
+_MOST = 24  # odd ones that are told
+_READ = 400  # characters of a line
+_WORD = re.compile(r"[A-Za-z0-9]{3,40}")
+_HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SHORTEST_STEM = 3
+_TELLING = 3  # one rare word may be a name; three, or two and a form of its own, are news
+_ODD = 0.72  # how rare the rarest words of a line are, from 0 (in every line) to 1 (in no other)
+_NUMBER = re.compile(
+    r"(?P<key>[A-Za-z_.]{0,40}[=:(\[\"']{0,2})(?P<number>[-+]?[0-9]{1,40}(?:\.[0-9]{1,40})?)(?P<unit>[A-Za-z%]{0,3}[,;)\]\"']{0,2})"
+)
+_COINED = re.compile(r"[\d_/\\@]|(?<=[a-z])[A-Z.]")
+_PLAIN_NUMBER = re.compile(r" *[-+$€£]?[0-9][0-9,]*(?:\.[0-9]+)? *%? *")
+_RUN = re.compile(r"\w+")
+_FAR = 4.0  # times the middle half of the values, beyond which a value is out of range: chance does not reach that far
+_MANY_VALUES = 0.5  # a column with more distinct values than this share of its rows names its rows
+_RARER = 3.0  # times as rare as the value of the row in the middle, a value is rare
+_RARE_SHARE = 0.04  # of the rows, that rare values of one column take together at most
+_DEGREES = 5.0  # of worth, between what is just odd and what nothing else is like
+_DIGITS = 4  # of a score: machines may disagree about the last ones, previews must not
+
+
+_Token = tuple[str, float | None]
+"""What stands for a token in the form of its line, and its number, where it is one."""
+
+
+def odd_lines(lines: Sequence[str]) -> dict[int, float]:
+    """Lines in words that others do not use, or with a number out of the range of others of their form: how odd, from 0 to 1."""
+    filled = [index for index, line in enumerate(lines) if line.strip()]
+    if len(filled) < _FEWEST:
+        return {}
+    read = [lines[index][:_READ] for index in filled]
+    known: dict[str, _Token] = {}
+    forms = [_form(line, known) for line in read]
+    found = _few({**_out_of_range(forms), **_unusual(read, [form for form, _ in forms])}, len(read))
+    return {filled[at]: oddity for at, oddity in found.items()}
+
+
+def odd_rows(columns: Iterable[Sequence[str]]) -> dict[int, float]:
+    """Rows with a value that is rare in its column or out of its range: how odd, from 0 to 1."""
+    found: Counter[int] = Counter()
+    size = 0
+    for column in columns:
+        size = len(column)
+        if size >= _FEWEST:
+            found.update(_odd_values(column))
+    most = max(found.values(), default=1)
+    return _few({row: round(0.5 + 0.5 * count / most, _DIGITS) for row, count in found.items()}, size)
+
+
+def shown(body: Body, odd: Mapping[int, float], worth: float = Worth.ODD) -> list[Span]:
+    """Each odd line by itself; of two, the odder one first."""
+    return [Span(body.first + index, body.first + index + 1, worth + _DEGREES * oddity) for index, oddity in odd.items()]
+
+
+def _few(found: Mapping[int, float], size: int) -> dict[int, float]:
+    """The oddest; of several that are equally odd, the earlier ones."""
+    if len(found) > _MOST_SHARE * size:
+        return {}
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0]))[:_MOST])
+
+
+def _unusual(lines: Sequence[str], forms: Sequence[str]) -> dict[int, float]:
+    """Lines whose form and rarest words hardly any other line has. Where most forms are there once, they tell nothing."""
+    words = [_WORD.findall(line) for line in lines]
+    stems = {word: _stems(word) for word in set(chain.from_iterable(words))}
+    traits = [{stem for word in own for stem in stems[word]} for own in words]
+    if len(set(forms)) <= _MANY_VALUES * len(forms):
+        for own, form in zip(traits, forms, strict=True):
+            own.add(form)
+    counts = Counter(chain.from_iterable(traits))
+    scale = log(len(lines))
+    rarity = {trait: 1 - log(count) / scale for trait, count in counts.items()}
+    found = {}
+    for index, own in enumerate(traits):
+        rarest = sorted([rarity[trait] for trait in own], reverse=True)[:_TELLING]
+        score = sum(rarest) / max(_TELLING - 1, len(rarest))
+        if score >= _ODD:
+            found[index] = round(score, _DIGITS)
+    return found
+
+
+def _stems(word: str) -> list[str]:
+    """The words that a name is made of; none of an id, which is always new."""
+    return [hump.lower() for hump in _HUMP.findall(word) if len(hump) >= _SHORTEST_STEM] if word.isalpha() else []
+
+
+def _out_of_range(lines: Sequence[tuple[str, list[float]]]) -> dict[int, float]:
+    """Lines with a number far from those at the same place of lines of the same form."""
+    forms: dict[str, list[tuple[int, list[float]]]] = {}
+    for index, (form, numbers) in enumerate(lines):
+        if numbers:
+            forms.setdefault(form, []).append((index, numbers))
+    found: dict[int, float] = {}
+    for members in forms.values():
+        if len(members) < _FEWEST:
+            continue
+        for column in zip(*(numbers for _, numbers in members), strict=True):
+            found.update((members[at][0], _ODD) for at in _far(column))
+    return found
+
+
+def _form(line: str, known: dict[str, _Token]) -> tuple[str, list[float]]:
+    """What lines that say the same of other things have in common, and the numbers in between."""
+    tokens = [known.get(token) or _token(token, known) for token in line.split()]
+    return " ".join([form for form, _ in tokens]), [number for _, number in tokens if number is not None]
+
+
+def _token(token: str, known: dict[str, _Token]) -> _Token:
+    found = _NUMBER.fullmatch(token)
+    if found:
+        made: _Token = f"{found['key']}#{found['unit']}", float(found["number"])
+    else:
+        made = "@" if _COINED.search(token) else token, None
+    known[token] = made
+    return made
+
+
+def _odd_values(column: Sequence[str]) -> list[int]:
+    """The places of values that are out of range, rare, or of a rare form: few of a column, or none."""
+    numbers = [_value(cell) for cell in column]
+    strange = [index for index, number in enumerate(numbers) if number is None]
+    if len(strange) <= _MOST_SHARE * len(column):
+        return [*strange, *_far(numbers)]
+    kinds = column if len(set(column)) <= _MANY_VALUES * len(column) else [_RUN.sub("w", value[:_READ]) for value in column]
+    counts = Counter(kinds)
+    usual = sorted(counts[kind] for kind in kinds)[len(kinds) // 2]
+    most = min(usual / _RARER, _highest(counts, _RARE_SHARE * len(column)))
+    return [index for index, kind in enumerate(kinds) if counts[kind] <= most]
+
+
+def _highest(counts: Mapping[str, int], room: float) -> int:
+    """How often a value may come up for all that come up no more often to be so many together."""
+    together = Counter(counts.values())
+    highest = 0
+    for count in sorted(together):
+        room -= count * together[count]
+        if room < 0:
+            break
+        highest = count
+    return highest
+
+
+def _value(cell: str) -> float | None:
+    return float(cell.strip(" $€£%").replace(",", "")) if _PLAIN_NUMBER.fullmatch(cell[:40]) else None
+
+
+def _far(values: Sequence[float | None]) -> list[int]:
+    """The places of values far outside of where the middle half of them lies."""
+    known = sorted(value for value in values if value is not None)
+    low, high = known[len(known) // 4], known[len(known) * 3 // 4]
+    reach = _FAR * (high - low)
+    far = [index for index, value in enumerate(values) if value is not None and not low - reach <= value <= high + reach]
+    return far if len(far) <= _MOST_SHARE / 2 * len(values) else []
