@@ -1,0 +1,1 @@
+"""What can be offered to the window beside the conversation itself. Sources do not know each other."""

@@ -1,0 +1,227 @@
+"""A file in stretches that can be found: cut where symbols begin and end, so that each is about one thing.
+
+Every line is in exactly one chunk, and no chunk is empty. Lines longer than any reader's are cut too: joined, the chunks are the
+text again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hotset.sources.code.symbols import Symbol, visible
+
+MOST_ROWS = 60  # a screenful; most functions are shorter
+GOOD_ROWS = 40  # small stretches are joined up to here
+FEW_ROWS = 10  # what is shorter says too little by itself
+MOST_CHARACTERS = 6000  # about 1,500 tokens: more would not be shown, and its vector would mean everything
+LONGEST_ROW = 3000
+_LONGEST_TITLE = 400
+_DEEPEST = 40  # symbols in symbols; what is deeper is part of what is around it
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Lines, and pieces of lines that are too long."""
+
+    texts: Sequence[str]
+    """Each with its line end; joined they are the text."""
+    lines: Sequence[int]
+    """The number of the line that each is, or is a piece of; from 1."""
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def text(self, first: int, end: int) -> str:
+        return "".join(self.texts[first:end])
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A stretch of rows; of which file, and what they say, is known to whoever has the text."""
+
+    first: int
+    """Its first row, from 0."""
+    end: int
+    """The row behind its last one."""
+    title: str = ""
+    """What it is part of, and the signatures of what begins in it."""
+
+
+def rows(text: str) -> Rows:
+    whole = [f"{line}\n" for line in text.split("\n")]
+    whole[-1] = whole[-1][:-1]
+    if not whole[-1]:
+        whole.pop()
+    if max(map(len, whole), default=0) <= LONGEST_ROW:
+        return Rows(whole, range(1, len(whole) + 1))
+    pieces = [
+        (line[at : at + LONGEST_ROW], number) for number, line in enumerate(whole, 1) for at in range(0, len(line), LONGEST_ROW)
+    ]
+    return Rows([piece for piece, _ in pieces], [number for _, number in pieces])
+
+
+def chunks(text: str, symbols: Sequence[Symbol]) -> tuple[Chunk, ...]:
+    """In their order. None for a text that says nothing."""
+    every = rows(text)
+    if not text.strip():
+        return ()
+    starts: dict[int, int] = {}
+    for at, line in enumerate(every.lines):
+        starts.setdefault(line, at)
+    last_line = every.lines[-1]
+    spans = [
+        _Span(starts.get(each.first, len(every)), starts[each.last + 1] if each.last < last_line else len(every), each)
+        for each in symbols
+        if 1 <= each.first <= min(each.last, last_line)
+    ]
+    pieces = _inside(_Span(0, len(every), None), _nested(spans), every)
+    return tuple(Chunk(piece.first, piece.end, piece.title) for piece in _with_content(pieces, every))
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    first: int
+    end: int
+    symbol: Symbol | None
+    children: tuple[_Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    first: int
+    end: int
+    scope: str
+    names: tuple[str, ...] = ()
+    """Signatures of what begins in it."""
+
+    @property
+    def title(self) -> str:
+        told = "; ".join(self.names)
+        return visible(f"{self.scope}: {told}" if self.scope and told else self.scope or told, _LONGEST_TITLE)
+
+
+def _nested(spans: Sequence[_Span]) -> tuple[_Span, ...]:
+    """A forest: what overlaps without being inside is cut off where the one before it ends."""
+    open_: list[tuple[_Span, list[_Span]]] = []
+    roots: list[_Span] = []
+
+    def close(until: int) -> None:
+        while open_ and open_[-1][0].end <= until:
+            span, inner = open_.pop()
+            done = _Span(span.first, span.end, span.symbol, tuple(inner))
+            (open_[-1][1] if open_ else roots).append(done)
+
+    for span in sorted(spans, key=lambda each: (each.first, -each.end)):
+        close(span.first)
+        siblings = open_[-1][1] if open_ else roots
+        first = max(span.first, siblings[-1].end if siblings else 0)
+        end = min(span.end, open_[-1][0].end) if open_ else span.end
+        if first < end and len(open_) < _DEEPEST and not (open_ and (first, end) == (open_[-1][0].first, open_[-1][0].end)):
+            open_.append((_Span(first, end, span.symbol), []))
+    close(1 << 62)
+    return tuple(roots)
+
+
+def _inside(span: _Span, children: Sequence[_Span], every: Rows) -> list[_Piece]:
+    """The pieces of a stretch that may be too long for one."""
+    scope, names = _told(span.symbol)
+    if span.symbol is not None and _fits(span.first, span.end, every):
+        return [_Piece(span.first, span.end, scope, names)]
+    inner_scope = span.symbol.qualified if span.symbol is not None else ""
+    pieces: list[_Piece] = []
+    at = span.first
+    for child in children:
+        if at < child.first:
+            pieces += _cut(at, child.first, inner_scope, names if not pieces else (), every)
+        pieces += _inside(child, child.children, every)
+        at = child.end
+    if at < span.end:
+        if children:
+            pieces += _cut(at, span.end, inner_scope, names if not pieces else (), every)
+        else:
+            pieces += _cut(at, span.end, scope, names, every, all_named=True)
+    return _joined(pieces, every)
+
+
+def _told(symbol: Symbol | None) -> tuple[str, tuple[str, ...]]:
+    if symbol is None:
+        return "", ()
+    return ".".join(symbol.scope), (symbol.signature or symbol.name,)
+
+
+def _fits(first: int, end: int, every: Rows) -> bool:
+    return end - first <= MOST_ROWS and sum(map(len, every.texts[first:end])) <= MOST_CHARACTERS
+
+
+def _cut(first: int, end: int, scope: str, names: tuple[str, ...], every: Rows, *, all_named: bool = False) -> Iterator[_Piece]:
+    """Rows without symbols in them: cut at empty lines, as far out as possible."""
+    told = names
+    while not _fits(first, end, every):
+        at = _border(first, end, every)
+        yield _Piece(first, at, scope, told)
+        first, told = at, names if all_named else ()
+    yield _Piece(first, end, scope, told)
+
+
+def _border(first: int, end: int, every: Rows) -> int:
+    """The best row to begin anew with."""
+    texts = every.texts
+    most = first + 1
+    size = len(texts[first])
+    while most < min(end, first + MOST_ROWS) and size + len(texts[most]) <= MOST_CHARACTERS:
+        size += len(texts[most])
+        most += 1
+    least = max(first + 1, min(most, first + GOOD_ROWS // 2))
+    candidates = range(least, most + (most < end)) or range(most, most + 1)
+    behind_empty = [at for at in candidates if not texts[at - 1].strip() and texts[at].strip()]
+    return min(behind_empty or candidates, key=lambda at: (_indent(texts[at]), abs(at - first - GOOD_ROWS)))
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())
+
+
+def _joined(pieces: Sequence[_Piece], every: Rows) -> list[_Piece]:
+    """Neighbours that are too short by themselves become one."""
+    joined: list[_Piece] = []
+    for piece in pieces:
+        last = joined[-1] if joined else None
+        if last is not None and _belong(last, piece, every):
+            scope = last.scope if last.scope == piece.scope or not piece.names else _common(last.scope, piece.scope)
+            joined[-1] = _Piece(last.first, piece.end, scope, (*last.names, *piece.names))
+        else:
+            joined.append(piece)
+    return joined
+
+
+def _belong(last: _Piece, piece: _Piece, every: Rows) -> bool:
+    is_small = min(last.end - last.first, piece.end - piece.first) < FEW_ROWS
+    together = piece.end - last.first
+    return is_small and together <= GOOD_ROWS and _fits(last.first, piece.end, every)
+
+
+def _common(one: str, other: str) -> str:
+    shared = []
+    for mine, theirs in zip(one.split("."), other.split("."), strict=False):
+        if mine != theirs:
+            break
+        shared.append(mine)
+    return ".".join(shared)
+
+
+def _with_content(pieces: Sequence[_Piece], every: Rows) -> list[_Piece]:
+    """Empty lines go with what stands in front of them."""
+    kept: list[_Piece] = []
+    waiting: int | None = None
+    for piece in pieces:
+        says_something = any(text.strip() for text in every.texts[piece.first : piece.end])
+        if says_something:
+            first = piece.first if waiting is None else waiting
+            kept.append(_Piece(first, piece.end, piece.scope, piece.names))
+            waiting = None
+        elif kept:
+            kept[-1] = _Piece(kept[-1].first, piece.end, kept[-1].scope, kept[-1].names)
+        elif waiting is None:
+            waiting = piece.first
+    return kept

@@ -1,0 +1,415 @@
+"""From a folder to the index: what changed is read, sealed, parsed, cut and handed over, in batches that each survive a kill.
+
+    compare   by stat, folder by folder (`manifest`, `scan`)
+    read      what differs, and hash it: the same content is not parsed again (`opening`, `texts`)
+    cut       in other processes (`parsing`)
+    hand over to the index, then to the manifest
+
+A file that cannot be taken is counted with its reason, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from hotset.index.port import Index, Watermark
+from hotset.nouns.finding import Entry, Sort
+from hotset.sealing import VERSION as SEALING
+from hotset.sources.code.entries import entries
+from hotset.sources.code.languages import Language, language_of
+from hotset.sources.code.manifest import Cut, Difference, Manifest, Row, Walked, is_fresh
+from hotset.sources.code.opening import NotTaken, Root, Stat, Why, shown
+from hotset.sources.code.parsing import Parsed, Parsers, cutting_identity
+from hotset.sources.code.priority import in_order
+from hotset.sources.code.scan import Limits, Skipped, Tally, scan
+from hotset.sources.code.texts import read_text, refuse_machine_made
+
+WATERMARK = "code"
+GAVE_UP = "cut by lines: its grammar crashed or took too long"
+_WINDOW = 20_000  # files that are put in order together; memory stays the same for a million
+_FIRST_BATCH = 32  # files; something can be found after a blink
+_BATCH = 256
+_BATCH_BYTES = 8_000_000
+_UNDER_WAY = 48  # files that are being cut while others are read
+_REPLACED_ONE_BY_ONE = 32  # changed files of a batch that leave and come in one commit each, so that nobody sees half of it
+_EXAMPLES = 5
+_MOST_FOLDERS = 200  # touched by one batch of changes; with more a scan of everything is faster
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where an index run is. Counts only, no names."""
+
+    done: int
+    total: int
+    """Files that differ, as far as the scan has come."""
+    bytes: int
+    chunks: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    files: int
+    """Of the project, indexed now."""
+    chunks: int
+    bytes: int
+    symbols: int
+    changed: int = 0
+    """Files that were read in this run."""
+    parsed: int = 0
+    """Of these, the ones whose content was not known."""
+    removed: int = 0
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Files and folders that are not indexed, by reason; empty where nothing had to be walked."""
+    examples: Mapping[str, Sequence[Skipped]] = field(default_factory=dict)
+    failed: Mapping[str, int] = field(default_factory=dict)
+    """Files that are indexed with less than they have, by reason."""
+    failures: Sequence[str] = ()
+    """The first few of these, by path."""
+    seconds: float = 0.0
+    stopped: bool = False
+    """Somebody wanted it to end; the next run goes on from here."""
+
+
+def manifest_identity() -> str:
+    """What a manifest was made by: another cutter, other grammars or other patterns for secrets make another one."""
+    return f"{cutting_identity()}, sealing {SEALING}"
+
+
+def index_project(
+    root: Path,
+    index: Index,
+    manifest: Manifest,
+    *,
+    parsers: Parsers | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    limits: Limits | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Report:
+    """Brings index and manifest up to date with the folder. Raises `BadInput` where there is none, and
+    `StoreBusy` where another process is at it for long.
+
+    Without `parsers` it starts some of its own, with grammars beside the manifest.
+    """
+    with Root(root) as opened:
+        run = _Run(
+            opened,
+            index,
+            manifest,
+            parsers=parsers or Parsers(manifest.path.with_name("grammars")),
+            limits=limits,
+            progress=progress,
+            stop=stop,
+        )
+        try:
+            return run.everything()
+        finally:
+            if parsers is None:
+                run.parsers.close()
+
+
+def index_paths(
+    root: Path,
+    index: Index,
+    manifest: Manifest,
+    paths: Iterable[str],
+    *,
+    parsers: Parsers,
+    limits: Limits | None = None,
+) -> Report:
+    """Brings these paths, relative to the root, up to date: folders of them are looked at, the rest is not."""
+    with Root(root) as opened, manifest.alone():
+        run = _Run(opened, index, manifest, parsers=parsers, limits=limits)
+        folders = _touched(opened, manifest, paths)
+        return run.everything() if folders is None else run.folders(sorted(folders))
+
+
+def _touched(root: Root, manifest: Manifest, paths: Iterable[str]) -> set[str] | None:
+    """The folders in which these files are; None where folders themselves, or ignore files, changed: all has to be walked."""
+    folders: set[str] = set()
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        if not manifest.knows_folder(folder):
+            continue  # ignored, or below a new folder that is told of too
+        if name.endswith("ignore") or manifest.knows_folder(path) or root.is_folder(path):
+            return None
+        folders.add(folder)
+    return None if len(folders) > _MOST_FOLDERS else folders
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What is handed over together."""
+
+    rows: dict[str, Row] = field(default_factory=dict)
+    cuts: dict[tuple[bytes, str], Cut] = field(default_factory=dict)
+    entries: dict[str, list[Entry]] = field(default_factory=dict)
+    leave: set[str] = field(default_factory=set)
+    """Were indexed and no longer are."""
+    replace: set[str] = field(default_factory=set)
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A file that was read; its chunks may be on their way."""
+
+    path: str
+    row: Row
+    text: str = ""
+    language: Language | None = None
+    cut: Cut | None = None
+    coming: Future[Parsed] | None = None
+    was_indexed: bool = False
+
+
+class _Run:
+    """One look at a project, or at some of its folders."""
+
+    def __init__(
+        self,
+        root: Root,
+        index: Index,
+        manifest: Manifest,
+        *,
+        parsers: Parsers,
+        limits: Limits | None,
+        progress: Callable[[Progress], None] | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> None:
+        self.parsers = parsers
+        self._root, self._index, self._manifest, self._limits = root, index, manifest, limits or Limits()
+        self._progress, self._stop = progress, stop
+        self._began = time.time()
+        self._started = time.monotonic()
+        self._tally = Tally()
+        self._failed: Counter[str] = Counter()
+        self._failures: list[str] = []
+        self._changed = self._parsed = self._removed = self._done = self._total = self._bytes = self._chunks = 0
+        self._stopped = False
+        self._batch_size = _FIRST_BATCH
+
+    def everything(self) -> Report:
+        fresh = self._agree()
+        edited = None if fresh else self._manifest.edited(self._root.folder)
+        if edited is not None:
+            self._take(edited)
+            return self._report(walked=False)
+        walked: list[Walked] = []
+        found = self._manifest.differences(scan(self._root, self._tally, self._limits), self._began)
+        for todo, gone in _windows(found, walked):
+            self._leave(gone)
+            self._take(todo)
+            if self._stopped:
+                return self._report(walked=True)
+        if walked and walked[-1].path == "":
+            self._forget_folders(self._manifest.folders() - {folder.path for folder in walked})
+            self._manifest.settle(walked)
+        if self._manifest.may_have_strangers:
+            self._remove_strangers()
+        self._manifest.tidy()
+        return self._report(walked=True)
+
+    def folders(self, paths: Sequence[str]) -> Report:
+        if self._agree():
+            return self.everything()
+        for path in paths:
+            folders = list(scan(self._root, self._tally, self._limits, under=path))
+            if not folders:  # gone since
+                return self.everything()
+            for _, difference in self._manifest.differences(folders, self._began):
+                if difference is not None:
+                    self._leave(difference.gone)
+                    self._take(difference.changed)
+        return self._report(walked=False)
+
+    def _agree(self) -> bool:
+        """True where all has to be added again. What a run that was killed had begun leaves the index."""
+        agreed = self._manifest.agree(self._index.watermark(WATERMARK))
+        if pending := self._manifest.pending():
+            self._index.remove(pending)
+            self._manifest.keep({}, gone=pending, told=False)
+        return not agreed
+
+    def _take(self, files: Mapping[str, Stat]) -> None:
+        """Reads and indexes these files."""
+        self._total += len(files)
+        under_way: deque[_Reading] = deque()
+        batch = _Batch()
+        for path in in_order(files):
+            if self._stop is not None and self._stop():
+                self._stopped = True
+                break
+            under_way.append(self._read(path, files[path]))
+            while len(under_way) > _UNDER_WAY or (under_way and _is_done(under_way[0])):
+                self._finish(under_way.popleft(), batch)
+                batch = self._handed_over_if_full(batch)
+        while under_way:
+            self._finish(under_way.popleft(), batch)
+            batch = self._handed_over_if_full(batch)
+        self._hand_over(batch)
+
+    def _read(self, path: str, stat: Stat) -> _Reading:
+        known = self._manifest.row(path)
+        was_indexed = known is not None and not known.why
+        try:
+            content, text = read_text(self._root, path, self._limits.bytes, hard_links=self._limits.hard_links)
+            digest = hashlib.sha256(content.data).digest()
+            row = Row(self._settled(content.stat), digest)
+            if known is not None and known.digest == digest and not known.why:
+                row = Row(row.stat, digest, known.symbols, known.chunks)
+                return _Reading(path, row, was_indexed=was_indexed)
+            refuse_machine_made(path, text)
+        except NotTaken as error:
+            kept = error.why not in (Why.GONE, Why.CHANGING, Why.UNREADABLE)  # these may be otherwise at the next look
+            return _Reading(
+                path, Row(self._settled(stat) if kept else stat._replace(mtime_ns=0), why=error.why), was_indexed=was_indexed
+            )
+        language = language_of(path, text)
+        self._changed += 1
+        cut = self._manifest.cut(digest, language.name)
+        coming = self.parsers.cut(text, language) if cut is None else None
+        return _Reading(path, row, text, language, cut, coming, was_indexed)
+
+    def _settled(self, stat: Stat) -> Stat:
+        """A stat that can be trusted next time: what changed a moment ago may change again without showing it."""
+        return stat._replace(mtime_ns=0) if is_fresh(max(stat.mtime_ns, stat.ctime_ns), time.time()) else stat
+
+    def _finish(self, reading: _Reading, batch: _Batch) -> None:
+        self._done += 1
+        path, row, language = reading.path, reading.row, reading.language
+        if language is None:
+            batch.rows[path] = row
+            if row.why and reading.was_indexed:
+                batch.leave.add(path)
+            return
+        cut = reading.cut
+        if reading.coming is not None:
+            parsed = reading.coming.result()
+            cut = Cut(parsed.chunks, parsed.count)
+            self._parsed += 1
+            if parsed.gave_up:
+                self._failed[GAVE_UP] += 1
+                if len(self._failures) < _EXAMPLES:
+                    self._failures.append(shown(path))
+            batch.cuts[row.digest, language.name] = cut
+        assert cut is not None
+        made = entries(path, reading.text, language, cut.chunks, (row.stat.mtime_ns or row.stat.ctime_ns) / 1e9)
+        batch.rows[path] = Row(row.stat, row.digest, cut.symbols, len(made))
+        batch.entries[path] = made
+        if reading.was_indexed:
+            batch.replace.add(path)
+        batch.bytes += row.stat.size
+        self._bytes += row.stat.size
+        self._chunks += len(made)
+
+    def _handed_over_if_full(self, batch: _Batch) -> _Batch:
+        if len(batch.rows) < self._batch_size and batch.bytes < _BATCH_BYTES:
+            return batch
+        self._batch_size = _BATCH
+        self._hand_over(batch)
+        return _Batch()
+
+    def _hand_over(self, batch: _Batch) -> None:
+        """To the index first. What it was told of is noted before, and kept after."""
+        if not batch.rows:
+            return
+        told = [*batch.entries, *batch.leave]
+        if told:
+            self._manifest.begin(told)
+            new = set(batch.entries) - batch.replace
+            if len(batch.replace) > _REPLACED_ONE_BY_ONE:
+                self._index.remove(sorted(batch.replace | batch.leave))
+                new = set(batch.entries)
+            else:
+                if batch.leave:
+                    self._index.remove(sorted(batch.leave))
+                for path in sorted(batch.replace):
+                    self._index.replace(path, batch.entries[path])
+            self._index.add([entry for path in batch.entries if path in new for entry in batch.entries[path]], self._next_mark())
+        self._manifest.keep(batch.rows, batch.cuts, told=bool(told))
+        if self._progress is not None:
+            self._progress(Progress(self._done, self._total, self._bytes, self._chunks, time.monotonic() - self._started))
+
+    def _next_mark(self) -> Watermark:
+        return Watermark(WATERMARK, self._manifest.mark(ahead=1))
+
+    def _leave(self, paths: Sequence[str]) -> None:
+        if paths:
+            self._index.remove(paths, self._next_mark())
+            self._manifest.keep({}, gone=paths)
+            self._removed += len(paths)
+
+    def _forget_folders(self, folders: Iterable[str]) -> None:
+        """Folders that are gone, with all that was in them."""
+        for folder in sorted(folders):
+            names = self._manifest.rows(folder)
+            paths = [f"{folder}/{name}" if folder else name for name in names]
+            if paths:
+                self._index.remove(paths, self._next_mark())
+            self._manifest.keep({}, gone=paths, gone_folders=(folder,), told=bool(paths))
+            self._removed += len(paths)
+
+    def _remove_strangers(self) -> None:
+        """What an earlier manifest had brought into the index and this one does not know."""
+        strangers = set(self._index.wholes(Sort.CODE)) - set(self._manifest.paths())
+        for some in _portions(sorted(strangers), 1000):
+            self._index.remove(some)
+        self._manifest.has_no_strangers()
+
+    def _report(self, *, walked: bool) -> Report:
+        totals = self._manifest.totals()
+        skipped = Counter(totals.refused)
+        if walked:
+            skipped.update({str(why): times for why, times in self._tally.counts.items()})
+        return Report(
+            files=totals.files,
+            chunks=totals.chunks,
+            bytes=totals.bytes,
+            symbols=totals.symbols,
+            changed=self._changed,
+            parsed=self._parsed,
+            removed=self._removed,
+            skipped=dict(skipped),
+            examples=dict(self._tally.examples),
+            failed=dict(self._failed),
+            failures=tuple(self._failures),
+            seconds=time.monotonic() - self._started,
+            stopped=self._stopped,
+        )
+
+
+def _windows(
+    found: Iterable[tuple[Walked, Difference | None]], walked: list[Walked]
+) -> Iterator[tuple[dict[str, Stat], list[str]]]:
+    """What has to be read and what is gone, so much at a time; folders are noted as they come."""
+    todo: dict[str, Stat] = {}
+    gone: list[str] = []
+    for folder, difference in found:
+        walked.append(folder)
+        if difference is None:
+            continue
+        todo.update(difference.changed)
+        gone += difference.gone
+        if len(todo) >= _WINDOW:
+            yield todo, gone
+            todo, gone = {}, []
+    yield todo, gone
+
+
+def _is_done(reading: _Reading) -> bool:
+    return reading.coming is None or reading.coming.done()
+
+
+def _portions(items: Iterable[str], size: int) -> Iterator[list[str]]:
+    each = iter(items)
+    while some := list(islice(each, size)):
+        yield some

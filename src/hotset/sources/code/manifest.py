@@ -1,0 +1,419 @@
+"""What was indexed of a project, so that only what changed is read again. Derived: it can be deleted at any time.
+
+Files are compared by their stat, whole folders by a tree of hashes over these; where a stat differs, by the hash of content; and
+content that was cut before, under whatever name, is not parsed again. Each batch is one commit. What a batch is about is noted
+before the index is told of it: after a kill the next run takes that out of the index and does it again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from hotset.errors import StoreBusy
+from hotset.sources.code.chunks import Chunk
+from hotset.sources.code.opening import Stat
+from hotset.sources.code.scan import Folder
+from hotset.store.connecting import Tuning, connect, in_our_words, leave
+from hotset.store.folder import beside, private_file, private_folder, refuse_links
+
+DATABASE = "code.db"
+_LOCK = "code.lock"
+_PATIENCE = 60.0  # seconds; whoever waits longer had better be told
+_POLL_SECONDS = 0.05
+_FORMAT = 1
+_BATCH_BITS = 24  # of a mark: batches of one epoch; the rest tells the epoch
+_SETTLED_NS = 50_000_000  # clocks of file systems tick every 10 ms at worst: a file changed again within that may look unchanged
+_COARSE_NS = 2_000_000_000  # where stamps are whole seconds, as on old file systems
+_UNUSED_CUTS = 50_000  # contents that no file has now are remembered for the way back to their branch: about 20 MB
+_TABLES = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE folder (path TEXT PRIMARY KEY, stamp BLOB NOT NULL, stat TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE file (
+  folder TEXT NOT NULL, name TEXT NOT NULL, size INT NOT NULL, mtime INT NOT NULL, ctime INT NOT NULL, inode INT NOT NULL,
+  digest BLOB NOT NULL, symbols INT NOT NULL, chunks INT NOT NULL, why TEXT NOT NULL, batch INT NOT NULL,
+  PRIMARY KEY (folder, name)
+) WITHOUT ROWID;
+CREATE TABLE cut (digest BLOB, language TEXT, symbols INT NOT NULL, chunks BLOB NOT NULL, used INT NOT NULL,
+  PRIMARY KEY (digest, language)) WITHOUT ROWID;
+CREATE TABLE pending (path TEXT PRIMARY KEY) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What is known of a file."""
+
+    stat: Stat
+    digest: bytes = b""
+    """Of its content; empty where it was not read."""
+    symbols: int = 0
+    chunks: int = 0
+    why: str = ""
+    """Why it is not indexed; empty where it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How a content was cut."""
+
+    chunks: tuple[Chunk, ...]
+    symbols: int
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    files: int
+    chunks: int
+    bytes: int
+    symbols: int
+    refused: Mapping[str, int]
+    """Known files that are not indexed, by reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What is kept of a folder that the scan told of."""
+
+    path: str
+    stamp: bytes = b""
+    """Of all that is in it; empty where something in it is too fresh to be trusted by its stat. So is `stat`, its own."""
+    stat: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What of a folder has to be looked at."""
+
+    changed: Mapping[str, Stat]
+    """By path; new files too."""
+    gone: tuple[str, ...] = ()
+
+
+class Manifest:
+    """One project's, in a private folder. One process at a time indexes; any may read."""
+
+    def __init__(self, folder: Path, identity: str) -> None:
+        """`identity` tells how files are cut: what another one cut is forgotten."""
+        self.path = private_folder(folder) / DATABASE
+        os.close(private_file(self.path))
+        refuse_links(self.path)
+        with in_our_words(self.path):
+            self._db = connect(self.path, Tuning(synchronous="NORMAL"))  # derived: what a power cut takes is made again
+            self._db.pragma("journal_mode", "wal")
+            self._db.wal_autocheckpoint(1000)
+            self._prepare(f"{_FORMAT} {identity}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        leave(self._db)
+
+    @contextmanager
+    def alone(self, patience: float = _PATIENCE) -> Iterator[None]:
+        """One process at a time brings index and manifest up to date. Raises `StoreBusy` where another does for too long."""
+        file = private_file(self.path.with_name(_LOCK))
+        try:
+            deadline = time.monotonic() + patience
+            while not _locked(file):
+                if time.monotonic() >= deadline:
+                    raise StoreBusy(
+                        f"another process has been indexing into {self.path.parent} for {patience:.0f} s; try again later"
+                    )
+                time.sleep(_POLL_SECONDS)
+            yield
+        finally:
+            os.close(file)
+
+    # Together with the index
+
+    def mark(self, ahead: int = 0) -> int:
+        """The number that the index has to show for what is kept here, or for so many batches more."""
+        return int(self._meta("epoch") or 0) << _BATCH_BITS | int(self._meta("batch") or 0) + ahead
+
+    def agree(self, mark: int) -> bool:
+        """Forgets what the index, by its own mark, has not got. False where that is everything.
+
+        How contents were cut is known all the same.
+        """
+        if mark == self.mark():
+            return True
+        told, epoch = mark & ((1 << _BATCH_BITS) - 1), mark >> _BATCH_BITS
+        is_ours = epoch == int(self._meta("epoch") or 0)
+        with self._commit():
+            if not is_ours:
+                self._db.execute("DELETE FROM file; DELETE FROM folder; DELETE FROM pending")
+                self._begin_epoch()
+            elif told < int(self._meta("batch") or 0):  # a loss of power took more from the index than from here
+                self._db.execute("DELETE FROM file WHERE batch > ?", (told,))
+                self._db.execute("DELETE FROM folder")
+            self._set("batch", str(told if is_ours else 0))
+        return is_ours
+
+    @property
+    def may_have_strangers(self) -> bool:
+        """The index may have entries of files that an earlier manifest knew, and this one does not."""
+        return self._meta("strangers") == "1"
+
+    def has_no_strangers(self) -> None:
+        with self._commit():
+            self._set("strangers", "0")
+
+    # What is known
+
+    def rows(self, folder: str) -> dict[str, Row]:
+        """By name."""
+        with in_our_words(self.path):
+            found = self._db.execute(
+                "SELECT name, size, mtime, ctime, inode, digest, symbols, chunks, why FROM file WHERE folder = ?", (folder,)
+            )
+            return {name: Row(Stat(*stat), digest, symbols, chunks, why) for name, *stat, digest, symbols, chunks, why in found}
+
+    def row(self, path: str) -> Row | None:
+        folder, _, name = path.rpartition("/")
+        with in_our_words(self.path):
+            found = self._db.execute(
+                "SELECT size, mtime, ctime, inode, digest, symbols, chunks, why FROM file WHERE folder = ? AND name = ?",
+                (folder, name),
+            ).fetchone()
+        return None if found is None else Row(Stat(*found[:4]), *found[4:])
+
+    def paths(self) -> list[str]:
+        """Files that are indexed."""
+        with in_our_words(self.path):
+            return [_joined(*each) for each in self._db.execute("SELECT folder, name FROM file WHERE why = ''")]
+
+    def totals(self) -> Totals:
+        with in_our_words(self.path):
+            totals = self._db.execute("SELECT count(*), total(chunks), total(size), total(symbols) FROM file WHERE why = ''")
+            files, chunks, size, symbols = (int(each) for each in totals.get)
+            refused = dict(self._db.execute("SELECT why, count(*) FROM file WHERE why != '' GROUP BY why"))
+        return Totals(files, chunks, size, symbols, refused)
+
+    def edited(self, root: Path) -> dict[str, Stat] | None:
+        """Files whose stat is another one, if no folder's is and every one was compared before; None asks for a scan.
+
+        Takes one look at each known file and folder: nothing is walked, no ignore file is read.
+        """
+        with in_our_words(self.path):
+            folders = self._db.execute("SELECT path, stat FROM folder").fetchall()
+            files: list[Any] = self._db.execute("SELECT folder, name, size, mtime, ctime, inode FROM file").fetchall()
+        if not any(not path for path, _ in folders):
+            return None
+        here = str(root)
+        changed: dict[str, Stat] = {}
+        try:
+            if any(_told(Stat.of(os.lstat(f"{here}/{path}"))) != stat for path, stat in folders):
+                return None
+            for folder, name, *known in files:
+                path = f"{folder}/{name}" if folder else name
+                found = Stat.of(os.lstat(f"{here}/{path}"))
+                if found != tuple(known):
+                    changed[path] = found
+        except OSError:  # something is gone
+            return None
+        # A scan, which reads ignore files again, is due when one of them was edited.
+        return None if any(path.rpartition("/")[2].endswith("ignore") for path in changed) else changed
+
+    def cut(self, digest: bytes, language: str) -> Cut | None:
+        with in_our_words(self.path):
+            found = self._db.execute(
+                "SELECT chunks, symbols FROM cut WHERE digest = ? AND language = ?", (digest, language)
+            ).fetchone()
+        return None if found is None else Cut(_UNPACK.decode(found[0]), found[1])
+
+    # The tree
+
+    def differences(self, folders: Iterable[Folder], began: float) -> Iterator[tuple[Walked, Difference | None]]:
+        """What of each folder has to be looked at, as the scan that then began tells it; None where all of it is as it was."""
+        with in_our_words(self.path):
+            known = dict(self._db.execute("SELECT path, stamp FROM folder"))
+        stamps: dict[str, bytes] = {}
+        for folder in folders:
+            below = {name: stamps.pop(_joined(folder.path, name), b"") for name in folder.folders}
+            stamp = stamps[folder.path] = stamp_of(folder, below)
+            stats = (folder.stat, *folder.files.values())
+            fresh = any(is_fresh(max(each.mtime_ns, each.ctime_ns), began) for each in stats)
+            walked = Walked(folder.path) if fresh else Walked(folder.path, stamp, _told(folder.stat))
+            yield walked, None if known.get(folder.path) == stamp else self._difference(folder)
+
+    def _difference(self, folder: Folder) -> Difference:
+        rows = self.rows(folder.path)
+        changed = {
+            _joined(folder.path, name): stat
+            for name, stat in folder.files.items()
+            if (row := rows.get(name)) is None or row.stat != stat
+        }
+        return Difference(changed, tuple(_joined(folder.path, name) for name in rows.keys() - folder.files.keys()))
+
+    def settle(self, walked: Iterable[Walked]) -> None:
+        """All that was to do in these folders is done."""
+        with self._commit():
+            self._db.executemany(
+                "INSERT OR REPLACE INTO folder VALUES (?, ?, ?)", ((each.path, each.stamp, each.stat) for each in walked)
+            )
+
+    def folders(self) -> set[str]:
+        """Every folder that was walked."""
+        with in_our_words(self.path):
+            return {path for (path,) in self._db.execute("SELECT path FROM folder UNION SELECT DISTINCT folder FROM file")}
+
+    def knows_folder(self, path: str) -> bool:
+        with in_our_words(self.path):
+            return self._db.execute("SELECT 1 FROM folder WHERE path = ?", (path,)).fetchone() is not None
+
+    # Writing
+
+    def begin(self, paths: Iterable[str]) -> None:
+        """The index is about to be told of these."""
+        with self._commit():
+            self._db.executemany("INSERT OR IGNORE INTO pending VALUES (?)", ((path,) for path in paths))
+
+    def pending(self) -> list[str]:
+        """What the index may have been told of when this ended before its time."""
+        with in_our_words(self.path):
+            return [path for (path,) in self._db.execute("SELECT path FROM pending")]
+
+    def keep(
+        self,
+        rows: Mapping[str, Row],
+        cuts: Mapping[tuple[bytes, str], Cut] | None = None,
+        gone: Sequence[str] = (),
+        gone_folders: Sequence[str] = (),
+        *,
+        told: bool = True,
+    ) -> None:
+        """One commit: what the index was told, if it was. Folders of these files are no longer known to be unchanged."""
+        now = int(time.time())
+        batch = int(self._meta("batch") or 0) + told
+        with self._commit():
+            self._set("batch", str(batch))
+            for path, row in rows.items():
+                folder, _, name = path.rpartition("/")
+                self._db.execute(
+                    "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (folder, name, *row.stat, row.digest, row.symbols, row.chunks, row.why, batch),
+                )
+            for (digest, language), cut in (cuts or {}).items():
+                self._db.execute(
+                    "INSERT OR REPLACE INTO cut VALUES (?, ?, ?, ?, ?)",
+                    (digest, language, cut.symbols, _PACK.encode(cut.chunks), now),
+                )
+            for path in gone:
+                folder, _, name = path.rpartition("/")
+                self._db.execute("DELETE FROM file WHERE folder = ? AND name = ?", (folder, name))
+            for folder in gone_folders:
+                self._db.execute("DELETE FROM file WHERE folder = ?", (folder,))
+                self._db.execute("DELETE FROM folder WHERE path = ?", (folder,))
+            for folder in {above for path in (*rows, *gone) for above in _above(path)}:
+                self._db.execute("UPDATE folder SET stamp = x'' WHERE path = ?", (folder,))
+            for folder in {path.rpartition("/")[0] for path in gone}:
+                self._db.execute("UPDATE folder SET stat = '' WHERE path = ?", (folder,))
+            self._db.execute("DELETE FROM pending")
+
+    def tidy(self) -> None:
+        """Forgets the oldest cuts of contents that no file has any more."""
+        with self._commit():
+            self._db.execute(
+                "DELETE FROM cut WHERE digest IN (SELECT digest FROM cut WHERE digest NOT IN (SELECT digest FROM file)"
+                " ORDER BY used DESC LIMIT -1 OFFSET ?)",
+                (_UNUSED_CUTS,),
+            )
+
+    def _prepare(self, identity: str) -> None:
+        with self._db:
+            if self._db.execute("SELECT count(*) FROM sqlite_master").get and self._meta("identity") == identity:
+                return
+            for (table,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                self._db.execute(f'DROP TABLE "{table}"')
+            self._db.execute(_TABLES)
+            self._set("identity", identity)
+            self._begin_epoch()
+
+    def _begin_epoch(self) -> None:
+        self._set("epoch", str(secrets.randbits(62 - _BATCH_BITS - 1) + 1))
+        self._set("batch", "0")
+        self._set("strangers", "1")
+
+    def _meta(self, name: str) -> str | None:
+        with in_our_words(self.path):
+            if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+                return None
+            found = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return None if found is None else str(found[0])
+
+    def _set(self, name: str, value: str) -> None:
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
+    @contextmanager
+    def _commit(self) -> Iterator[None]:
+        with in_our_words(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+
+def remove_manifest(folder: Path) -> None:
+    """Takes a project's manifest from the disk."""
+    database = folder / DATABASE
+    for path in (database, *beside(database), folder / _LOCK):
+        path.unlink(missing_ok=True)
+
+
+def stamp_of(folder: Folder, below: Mapping[str, bytes]) -> bytes:
+    """A hash of all that a folder has, by stat: its files, and the stamps of its folders. Equal stamps, equal trees."""
+    told = [f"{name}\0{stat.size}\0{stat.mtime_ns}\0{stat.ctime_ns}\0{stat.inode}" for name, stat in sorted(folder.files.items())]
+    told += [f"{name}/\0{stamp.hex()}" for name, stamp in sorted(below.items())]
+    return hashlib.blake2b("\n".join(told).encode(), digest_size=16).digest()
+
+
+def is_fresh(changed_ns: int, began: float) -> bool:
+    """So fresh at that moment that another change right behind it could not be told from it."""
+    coarse = changed_ns % 1_000_000_000 == 0
+    return changed_ns > began * 1e9 - (_COARSE_NS if coarse else _SETTLED_NS)
+
+
+_PACK = msgspec.msgpack.Encoder()
+_UNPACK = msgspec.msgpack.Decoder(tuple[Chunk, ...])
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _told(folder: Stat) -> str:
+    """A folder's size says nothing."""
+    return f"{folder.mtime_ns} {folder.ctime_ns} {folder.inode}"
+
+
+def _above(path: str) -> Iterator[str]:
+    """The folders that a path is in."""
+    while path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def _joined(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name

@@ -1,0 +1,172 @@
+"""What counts as a symbol in each grammar: tree-sitter queries, in which a capture's name says what it is.
+
+`@name` is in every pattern and tells which of them speak of the same symbol; `@around` is all that belongs to it, decorators and
+`export` too; `@body` ends its signature; `@doc` is a docstring; `@receiver` names its scope; any other capture is the symbol
+itself, and the capture's name its kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def _defined(field: str = "name", **kinds: str) -> str:
+    """Patterns of nodes whose name and inside stand in fields of their own."""
+    return "".join(
+        f"({node} {field}: (_) @name body: (_)? @body) @{kind.rstrip('_')}\n"
+        for kind, nodes in kinds.items()
+        for node in nodes.split()
+    )
+
+
+_IS_A_FUNCTION = "[(arrow_function body: (_) @body) (function_expression body: (_) @body)]"
+
+_JAVASCRIPT = (
+    _defined(
+        function="function_declaration generator_function_declaration",
+        class_="class_declaration",
+        method="method_definition",
+    )
+    + f"""
+(variable_declarator name: (identifier) @name value: {_IS_A_FUNCTION}) @function
+(variable_declarator name: (identifier) @name value: (class body: (_) @body)) @class
+(assignment_expression left: (member_expression) @name right: {_IS_A_FUNCTION}) @function
+(pair key: (_) @name value: {_IS_A_FUNCTION}) @method
+(program (lexical_declaration (variable_declarator name: (identifier) @name)) @variable)
+(program (export_statement (lexical_declaration (variable_declarator name: (identifier) @name)) @variable))
+(export_statement declaration: (_ name: (_) @name)) @around
+(export_statement (lexical_declaration (variable_declarator name: (_) @name))) @around
+(lexical_declaration (variable_declarator name: (_) @name)) @around
+(variable_declaration (variable_declarator name: (_) @name)) @around
+"""
+)
+
+_TYPESCRIPT = _JAVASCRIPT + _defined(
+    class_="abstract_class_declaration",
+    interface="interface_declaration",
+    type="type_alias_declaration",
+    enum="enum_declaration",
+    namespace="internal_module module",
+    method="abstract_method_signature",
+    function="function_signature",
+)
+
+_C = (
+    _defined("declarator", function="function_definition", type="type_definition")
+    + _defined(macro="preproc_function_def")
+    + """
+(struct_specifier name: (_) @name body: (_) @body) @struct
+(union_specifier name: (_) @name body: (_) @body) @union
+(enum_specifier name: (_) @name body: (_) @body) @enum
+"""
+)
+
+QUERIES: Mapping[str, str] = {
+    "python": _defined(function="function_definition", class_="class_definition")
+    + """
+(module (expression_statement (assignment left: (identifier) @name)) @variable)
+(decorated_definition definition: (_ name: (_) @name)) @around
+(_ name: (_) @name body: (block . (expression_statement (string) @doc)))
+""",
+    "javascript": _JAVASCRIPT + f"(field_definition property: (_) @name value: {_IS_A_FUNCTION}) @method\n",
+    "typescript": _TYPESCRIPT + f"(public_field_definition name: (_) @name value: {_IS_A_FUNCTION}) @method\n",
+    "tsx": _TYPESCRIPT + f"(public_field_definition name: (_) @name value: {_IS_A_FUNCTION}) @method\n",
+    "go": _defined(function="function_declaration", method="method_declaration", type="type_spec type_alias")
+    + """
+(method_declaration receiver: (_) @receiver name: (_) @name)
+(type_declaration . (type_spec name: (_) @name) .) @around
+(source_file (const_declaration . (const_spec name: (_) @name)) @constant)
+(source_file (var_declaration . (var_spec name: (_) @name)) @variable)
+""",
+    "rust": _defined(
+        function="function_item function_signature_item",
+        struct="struct_item",
+        enum="enum_item",
+        union="union_item",
+        trait="trait_item",
+        type="type_item",
+        constant="const_item static_item",
+        macro="macro_definition",
+    )
+    + """
+(impl_item type: (_) @name body: (_)? @body) @impl
+(mod_item name: (_) @name body: (_) @body) @module
+""",
+    "java": _defined(
+        class_="class_declaration",
+        interface="interface_declaration annotation_type_declaration",
+        enum="enum_declaration",
+        record="record_declaration",
+        method="method_declaration",
+        constructor="constructor_declaration",
+    ),
+    "c": _C,
+    "cpp": _C
+    + _defined(namespace="namespace_definition", type="alias_declaration", concept="concept_definition")
+    + """
+(class_specifier name: (_) @name body: (_) @body) @class
+(template_declaration (_ name: (_) @name)) @around
+(template_declaration (function_definition declarator: (_) @name)) @around
+""",
+    "ruby": _defined(method="method singleton_method", class_="class", module="module")
+    + "(assignment left: (constant) @name) @constant\n",
+    "php": _defined(
+        function="function_definition",
+        method="method_declaration",
+        class_="class_declaration",
+        interface="interface_declaration",
+        trait="trait_declaration",
+        enum="enum_declaration",
+    )
+    + "(namespace_definition name: (_) @name body: (_) @body) @namespace\n",
+    "csharp": _defined(
+        class_="class_declaration",
+        interface="interface_declaration",
+        struct="struct_declaration",
+        record="record_declaration",
+        enum="enum_declaration",
+        method="method_declaration",
+        constructor="constructor_declaration",
+        property="property_declaration",
+        type="delegate_declaration",
+        function="local_function_statement",
+        namespace="namespace_declaration",
+    ),
+    "kotlin": """
+(class_declaration name: (_) @name [(class_body) (enum_class_body)]? @body) @class
+(object_declaration name: (_) @name (class_body)? @body) @object
+(function_declaration name: (_) @name (function_body)? @body) @function
+(type_alias type: (_) @name) @type
+(source_file (property_declaration (variable_declaration (identifier) @name)) @variable)
+(class_body (property_declaration (variable_declaration (identifier) @name)) @property)
+""",
+    "swift": _defined(
+        class_="class_declaration",
+        protocol="protocol_declaration",
+        function="function_declaration protocol_function_declaration",
+        type="typealias_declaration",
+    ),
+    "scala": _defined(
+        class_="class_definition",
+        object="object_definition",
+        trait="trait_definition",
+        enum="enum_definition",
+        function="function_definition",
+        type="type_definition",
+    ),
+    "dart": _defined(class_="class_definition", enum="enum_declaration", function="function_signature"),
+    "lua": _defined(function="function_declaration")
+    + "(assignment_statement (variable_list name: (_) @name) (expression_list value: (function_definition))) @function\n",
+    "bash": _defined(function="function_definition"),
+    "sql": """
+(create_table (object_reference) @name) @table
+(create_view (object_reference) @name) @view
+(create_materialized_view (object_reference) @name) @view
+(create_function (object_reference) @name (function_body)? @body) @function
+(create_trigger (object_reference) @name) @trigger
+(create_index column: (_) @name) @index
+(create_type (object_reference) @name) @type
+(alter_table (object_reference) @name) @table
+""",
+    "json": "(document (object (pair key: (string) @name) @key))\n",
+}

@@ -1,0 +1,273 @@
+"""Which files a project has: every folder once, as ripgrep walks it, with .gitignore and our own excludes; nothing is opened.
+
+The walk is lazy and goes folder by folder, each one after what is in it: an unchanged subtree is known by one hash. What is not
+taken is counted with its reason; a folder that is left out counts once.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hotset.sources.code.excluding import EXCLUDED_FOLDERS, file_left_out, folder_left_out
+from hotset.sources.code.opening import MOST_BYTES, Root, Stat, Why, can_be_shown, refused, shown
+
+IGNORE_FILE = ".hotsetignore"
+_IGNORE_FILES = (".gitignore", ".ignore", IGNORE_FILE)
+_GIT_EXCLUDES = "info/exclude"
+_LARGEST_IGNORE_FILE = 1_000_000  # bytes; 20,000 patterns take the walker half a second
+_EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What may be taken."""
+
+    bytes: int = MOST_BYTES
+    """Of a file."""
+    files: int = 1_000_000
+    hard_links: bool = False
+    """A file that has other names may be anything of this machine's; True takes it all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    path: str
+    why: Why
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was not taken: how many for each reason, and the first few of them."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[Skipped]] = field(default_factory=dict)
+
+    def add(self, path: str, why: Why) -> None:
+        self.counts[why] += 1
+        some = self.examples.setdefault(why, [])
+        if len(some) < _EXAMPLES:
+            some.append(Skipped(shown(path), why))
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder, told after all that is in it."""
+
+    path: str
+    """Below the root, with slashes; empty for the root."""
+    files: Mapping[str, Stat]
+    """By name."""
+    folders: tuple[str, ...]
+    """Names of those that were walked."""
+    stat: Stat
+    """Its own, from before it was walked."""
+
+
+def scan(root: Root, tally: Tally, limits: Limits | None = None, under: str | None = None) -> Iterator[Folder]:
+    """Folders from the inside out, the root last. With `under`: that one folder alone, without what is in its folders."""
+    return _Walk(root, tally, limits or Limits()).folders(under)
+
+
+class _Walk:
+    """The walker asks about each entry that no ignore file excludes; files are noted and only folders let through."""
+
+    def __init__(self, root: Root, tally: Tally, limits: Limits) -> None:
+        self._root = root
+        self._at = str(root.folder)
+        self._tally = tally
+        self._limits = limits
+        self._count = 0
+        self._open: dict[str, _Open] = {}
+        """The folders from the root to where the walk is, by path on this machine."""
+
+    def folders(self, under: str | None) -> Iterator[Folder]:
+        from rignore import walk  # noqa: PLC0415 - 5 ms that only a scan should pay
+
+        start = self._at if not under else f"{self._at}/{under}"
+        rules = _ignore_files(start, self._at, below=under is None)
+        if rules.strange:
+            self._tally.add(rules.strange, Why.STRANGE_IGNORE)
+            return
+        settings: dict[str, Any] = {
+            "ignore_hidden": False,
+            "require_git": False,
+            "read_git_exclude": not rules.points_elsewhere,
+            "read_global_git_ignore": False,  # what is indexed should not depend on who indexes it
+            "read_parents_ignores": self._parents_are_fine(start),
+            "additional_ignore_paths": [IGNORE_FILE],
+            "follow_links": False,
+            "same_file_system": True,
+            "should_exclude_entry": self._leave_out,
+        }
+        if under is not None:
+            settings["max_depth"] = 1
+        try:
+            self._open[start] = _Open(under or "", Stat.of(os.lstat(start)))
+        except OSError:
+            return
+        for path in _told(iter(walk(Path(start), **settings))):
+            yield from self._closed(str(path), under)
+        yield from self._closed("", under)
+
+    def _leave_out(self, path: Path) -> bool:
+        """Called for each entry before the walker looks into it. True for whatever it need not bring."""
+        text = str(path)
+        parent, _, name = text.rpartition("/")
+        folder = self._open[parent]
+        inside = f"{folder.path}/{name}" if folder.path else name
+        folder.seen.add(name)
+        try:
+            found = os.lstat(text)
+        except OSError:
+            self._tally.add(inside, Why.GONE)
+            return True
+        if stat.S_ISDIR(found.st_mode):
+            why = self._folder_refused(text, name, found)
+            if why is None:
+                folder.folders.append(name)
+                self._open[text] = _Open(inside, Stat.of(found))
+                return False
+        else:
+            why = self._file_refused(name, found)
+            if why is None:
+                folder.files[name] = Stat.of(found)
+                self._count += 1
+                return True
+        self._tally.add(inside, why)
+        return True
+
+    def _folder_refused(self, text: str, name: str, found: os.stat_result) -> Why | None:
+        if not can_be_shown(name):
+            return Why.STRANGE_NAME
+        if folder_left_out(name, text):
+            return Why.EXCLUDED
+        if found.st_dev != self._root.device:
+            return Why.ELSEWHERE
+        return None
+
+    def _file_refused(self, name: str, found: os.stat_result) -> Why | None:
+        if not can_be_shown(name):
+            return Why.STRANGE_NAME
+        if why := file_left_out(name):
+            return why
+        if self._count >= self._limits.files:
+            return Why.TOO_MANY
+        return refused(found, self._root.device, self._limits.bytes, hard_links=self._limits.hard_links)
+
+    def _parents_are_fine(self, start: str) -> bool:
+        return all(
+            _is_fine(f"{parent}/{name}", str(parent))
+            for parent in Path(start).parents
+            for name in (*_IGNORE_FILES, f".git/{_GIT_EXCLUDES}")
+        )
+
+    def _closed(self, now: str, under: str | None) -> Iterator[Folder]:
+        """Folders that the walk has left, now that it is in this one."""
+        for path in reversed(list(self._open)):
+            if now == path or now.startswith(f"{path}/"):
+                return
+            folder = self._open.pop(path)
+            if under is None or folder.path == under:
+                self._count_ignored(path, folder)
+                yield Folder(folder.path, folder.files, tuple(folder.folders), folder.stat)
+
+    def _count_ignored(self, path: str, folder: _Open) -> None:
+        """What stands in a folder and was never asked about, an ignore file excludes; or the walker cannot say its name."""
+        try:
+            with os.scandir(path) as entries:
+                unseen = [each.name for each in entries if each.name not in folder.seen]
+        except OSError:
+            self._tally.add(folder.path or ".", Why.UNREADABLE)
+            return
+        for name in unseen:
+            self._tally.add(f"{folder.path}/{name}" if folder.path else name, _unseen(name))
+
+
+@dataclass(slots=True)
+class _Open:
+    path: str
+    stat: Stat
+    files: dict[str, Stat] = field(default_factory=dict)
+    folders: list[str] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+
+
+def _told(walker: Iterator[Path]) -> Iterator[Path]:
+    """What the walker finds. What it cannot look into it says once, and goes on; `_count_ignored` counts that."""
+    while True:
+        try:
+            yield next(walker)
+        except StopIteration:
+            return
+        except (OSError, ValueError):
+            continue
+
+
+def _unseen(name: str) -> Why:
+    if not can_be_shown(name):
+        return Why.STRANGE_NAME
+    return Why.EXCLUDED if name in EXCLUDED_FOLDERS else Why.IGNORED
+
+
+@dataclass(slots=True)
+class _Rules:
+    """What the walker would read before it asks anything."""
+
+    strange: str = ""
+    """An ignore file at which it would wait for ever, being a pipe, or read for ever, being a device."""
+    points_elsewhere: bool = False
+    """A `.git` that is a file leads to a folder, and that to another: anywhere. What they exclude is not looked up then."""
+
+
+def _ignore_files(start: str, root: str, *, below: bool) -> _Rules:
+    """A look at every ignore file before the walk: the walker reads those of folders, too, that it is told to leave out.
+
+    Where one is strange, nothing is walked until somebody has looked at it.
+    """
+    rules = _Rules()
+    waiting = [start]
+    while waiting and not rules.strange:
+        folder = waiting.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for each in entries:
+                    _look(each, rules, root)
+                    if not each.is_dir(follow_symlinks=False):
+                        continue
+                    if below and each.name not in EXCLUDED_FOLDERS:
+                        waiting.append(each.path)
+                    elif strange := next((name for name in _IGNORE_FILES if not _is_fine(f"{each.path}/{name}", root)), ""):
+                        rules.strange = f"{each.path[len(root) + 1 :]}/{strange}"
+        except OSError:
+            continue
+    return rules
+
+
+def _look(entry: os.DirEntry[str], rules: _Rules, root: str) -> None:
+    if entry.name in _IGNORE_FILES and not _is_fine(entry.path, root):
+        rules.strange = entry.path[len(root) + 1 :]
+    elif entry.name == ".git":
+        if not entry.is_dir(follow_symlinks=False):
+            rules.points_elsewhere = True
+        elif not _is_fine(f"{entry.path}/{_GIT_EXCLUDES}", root):
+            rules.strange = f"{entry.path[len(root) + 1 :]}/{_GIT_EXCLUDES}"
+
+
+def _is_fine(path: str, root: str) -> bool:
+    """An ignore file that is missing, or a file of moderate size that does not lie outside of the root."""
+    try:
+        found = os.lstat(path)
+        if stat.S_ISLNK(found.st_mode):
+            target = os.path.realpath(path)
+            if not target.startswith(f"{root}/"):
+                return False
+            found = os.stat(target)  # noqa: PTH116 - its mode alone counts
+    except OSError:
+        return True
+    return stat.S_ISREG(found.st_mode) and found.st_size <= _LARGEST_IGNORE_FILE

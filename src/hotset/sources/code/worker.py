@@ -1,0 +1,79 @@
+"""A process that parses: it gets texts, gives symbols and chunks, and may die of any of them. `parsing` starts another one then.
+
+It opens no file but the grammars, and ends by itself when a text takes too long or when nobody listens any more.
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+import struct
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from hotset.sources.code.chunks import Chunk, chunks
+from hotset.sources.code.languages import LANGUAGES
+from hotset.sources.code.structure import structure
+from hotset.sources.code.symbols import Symbol, symbols
+
+_MOST_MEMORY = 2 << 30  # bytes; a megabyte of code takes a twentieth of that
+_LENGTH = struct.Struct(">I")
+
+
+class Question(msgspec.Struct, array_like=True, frozen=True):
+    language: str
+    text: str
+    wants_symbols: bool = False
+
+
+class Answer(msgspec.Struct, array_like=True, frozen=True):
+    count: int
+    """Of symbols."""
+    chunks: tuple[Chunk, ...] = ()
+    symbols: tuple[Symbol, ...] = ()
+
+
+def answer(question: Question, grammars: Path | None) -> Answer:
+    language = LANGUAGES[question.language]
+    found = symbols(question.text, language, grammars) if language.grammar else structure(question.text, language)
+    if question.wants_symbols:
+        return Answer(len(found), symbols=found)
+    return Answer(len(found), chunks(question.text, found))
+
+
+def send(stream: IO[bytes], message: bytes) -> None:
+    stream.write(_LENGTH.pack(len(message)) + message)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> bytes | None:
+    """None at the end."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    message = stream.read(length)
+    return message if len(message) == length else None
+
+
+def main() -> None:
+    seconds, folder = float(sys.argv[1]), sys.argv[2]
+    grammars = Path(folder) if folder else None
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started us
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+    questions = msgspec.msgpack.Decoder(Question)
+    while (message := receive(sys.stdin.buffer)) is not None:
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # of our own time: the kernel ends us, whatever a grammar is doing
+        said = answer(questions.decode(message), grammars)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        send(sys.stdout.buffer, msgspec.msgpack.encode(said))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Grammars may hang and crash: that costs one file its symbols."""
+
+from __future__ import annotations
+
+from code_project import GRAMMARS, RamIndex, run, write
+
+from hotset.sources.code.chunks import rows
+from hotset.sources.code.languages import LANGUAGES
+from hotset.sources.code.parsing import Parsers
+
+_HANGS = "(" * 400_000 + ")" * 400_000
+
+
+def test_a_text_that_takes_too_long_is_cut_by_lines_and_the_next_one_is_parsed() -> None:
+    with Parsers(GRAMMARS, processes=1, seconds=0.3) as parsers:
+        parsed = parsers.cut(_HANGS, LANGUAGES["python"]).result()
+        assert parsed.gave_up
+        assert parsed.chunks[-1].end == len(rows(_HANGS))
+        assert [each.name for each in parsers.symbols("def f(): pass", LANGUAGES["python"]).symbols] == ["f"]
+
+
+def test_a_file_whose_grammar_gives_up_is_indexed_and_reported(root, data) -> None:
+    write(root, {"hangs.py": _HANGS, "fine.py": "def f(): pass\n"})
+    index = RamIndex()
+    with Parsers(GRAMMARS, processes=1, seconds=0.3) as parsers:
+        report = run(root, index, data, parsers)
+    assert report.files == 2
+    assert sum(report.failed.values()) == 1
+    assert list(report.failures) == ["hangs.py"]
+
+
+def test_a_worker_never_imports_what_lies_in_the_project(root, data, parsers, monkeypatch) -> None:
+    write(root, {"hotset/__init__.py": "raise SystemExit", "msgspec.py": "raise SystemExit", "a.py": "def f(): pass\n"})
+    monkeypatch.chdir(root)
+    with Parsers(GRAMMARS, processes=1) as own:
+        assert run(root, RamIndex(), data, own).failed == {}
+
+
+def test_parsers_that_were_closed_leave_no_process_behind() -> None:
+    parsers = Parsers(GRAMMARS, processes=1)
+    parsers.symbols("def f(): pass", LANGUAGES["python"])
+    worker = parsers._idle.queue[0]
+    parsers.close()
+    assert worker._process.returncode is not None
