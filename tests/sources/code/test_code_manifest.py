@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import time
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import pytest

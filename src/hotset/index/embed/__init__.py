@@ -1,0 +1,1 @@
+"""Texts to vectors, offline: `port` (what an embedder is), `table` (always there), `minilm` and `endpoint` (by configuration)."""
