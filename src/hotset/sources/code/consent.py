@@ -11,7 +11,6 @@ from enum import StrEnum
 from pathlib import Path
 
 from hotset.errors import BadConfig
-from hotset.sources.code.manifest import remove_manifest
 from hotset.store.folder import private_file, private_folder
 
 _FILE = "consent.json"
@@ -64,6 +63,8 @@ def answer(folder: Path, root: Path, *, granted: bool, now: float | None = None)
 
 def revoke(folder: Path, *derived: Path) -> None:
     """Takes the answer back and removes what was made from the project's files: the manifest, and these files and folders."""
+    from hotset.sources.code.manifest import remove_manifest  # noqa: PLC0415 - a start that only asks does not pay for it
+
     for path in derived:
         if not path.resolve().is_relative_to(folder.resolve()):
             raise BadConfig(f"{path} is not in {folder}: only what hotset keeps for this project is removed")

@@ -67,6 +67,8 @@ class Report:
     parsed: int = 0
     """Of these, the ones whose content was not known."""
     removed: int = 0
+    sealed: int = 0
+    """Secrets in the files that were read in this run; nothing of them is kept."""
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Files and folders that are not indexed, by reason; empty where nothing had to be walked."""
     examples: Mapping[str, Sequence[Skipped]] = field(default_factory=dict)
@@ -194,6 +196,7 @@ class _Run:
         self._failed: Counter[str] = Counter()
         self._failures: list[str] = []
         self._changed = self._parsed = self._removed = self._done = self._total = self._bytes = self._chunks = 0
+        self._sealed = 0
         self._stopped = False
         self._batch_size = _FIRST_BATCH
 
@@ -261,12 +264,13 @@ class _Run:
         known = self._manifest.row(path)
         was_indexed = known is not None and not known.why
         try:
-            content, text = read_text(self._root, path, self._limits.bytes, hard_links=self._limits.hard_links)
+            content, sealed = read_text(self._root, path, self._limits.bytes, hard_links=self._limits.hard_links)
             digest = hashlib.sha256(content.data).digest()
             row = Row(self._settled(content.stat), digest)
             if known is not None and known.digest == digest and not known.why:
                 row = Row(row.stat, digest, known.symbols, known.chunks)
                 return _Reading(path, row, was_indexed=was_indexed)
+            text = sealed.text
             refuse_machine_made(path, text)
         except NotTaken as error:
             kept = error.why not in (Why.GONE, Why.CHANGING, Why.UNREADABLE)  # these may be otherwise at the next look
@@ -275,6 +279,7 @@ class _Run:
             )
         language = language_of(path, text)
         self._changed += 1
+        self._sealed += len(sealed.found)
         cut = self._manifest.cut(digest, language.name)
         coming = self.parsers.cut(text, language) if cut is None else None
         return _Reading(path, row, text, language, cut, coming, was_indexed)
@@ -378,6 +383,7 @@ class _Run:
             changed=self._changed,
             parsed=self._parsed,
             removed=self._removed,
+            sealed=self._sealed,
             skipped=dict(skipped),
             examples=dict(self._tally.examples),
             failed=dict(self._failed),

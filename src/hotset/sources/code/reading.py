@@ -52,7 +52,7 @@ def get_file(
     """
     with Root(root) as opened:
         try:
-            _, text = read_text(opened, path, _MOST_BYTES)
+            text = read_text(opened, path, _MOST_BYTES)[1].text
         except NotTaken as error:
             raise NotFound(_why_not(opened, path, error.why)) from error
     path = "/".join(parts_of(path))
@@ -72,7 +72,7 @@ def outline(root: Path, path: str = "", *, budget: int = BUDGET, parsers: Parser
         try:
             if opened.is_folder(path):
                 return _folder_outline(opened, "/".join(parts_of(path)), budget, parsers)
-            _, text = read_text(opened, path, _MOST_BYTES)
+            text = read_text(opened, path, _MOST_BYTES)[1].text
         except NotTaken as error:
             raise NotFound(_why_not(opened, path, error.why)) from error
     path = "/".join(parts_of(path))
@@ -129,7 +129,7 @@ def _files_outline(root: Root, path: str, files: Sequence[str], budget: int, par
     for file in files:
         lines.append(file)
         try:
-            _, text = read_text(root, file, Limits().bytes)
+            text = read_text(root, file, Limits().bytes)[1].text
         except NotTaken:
             continue
         found = parsers.symbols(text, language_of(file, text)).symbols

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 
-from hotset.sealing import seal, secret_file
+from hotset.sealing import Sealed, seal, secret_file
 from hotset.sources.code.languages import language_of
 from hotset.sources.code.opening import Content, NotTaken, Root, Why
 
@@ -29,17 +29,12 @@ _GENERATED = re.compile(
 _LINE_ENDS = re.compile(r"\r\n?")
 
 
-def read_text(root: Root, path: str, most: int, *, hard_links: bool = False) -> tuple[Content, str]:
+def read_text(root: Root, path: str, most: int, *, hard_links: bool = False) -> tuple[Content, Sealed]:
     """A file's bytes and its text, without secrets. Raises `NotTaken`; a file of secrets is not even opened."""
     if secret_file(path) is not None:
         raise NotTaken(path, Why.SECRET)
     content = root.read(path, most, hard_links=hard_links)
-    return content, sealed_text(path, content.data)
-
-
-def sealed_text(path: str, data: bytes) -> str:
-    """What may be indexed, shown and kept of a file's bytes. Every line is where it was. Raises `NotTaken`."""
-    return seal(decoded(path, data)).text
+    return content, seal(decoded(path, content.data))
 
 
 def decoded(path: str, data: bytes) -> str:

@@ -66,7 +66,7 @@ def watch_project(
 
 def _batches(root: Path, stop: threading.Event) -> Iterator[set[str]]:
     """Paths that changed, relative to the root. Ends where the system does not watch, or when `stop` is set."""
-    gathered: set[str] = set()
+    gathered = {""}  # the folder itself: what changed before the watch began
     try:
         for changes in _changes(root, stop):
             gathered |= changes

@@ -85,6 +85,32 @@ def of_window(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_switches
 
 
+@dataclass(frozen=True, slots=True)
+class Indexing:
+    """Whether the project's files are indexed beside everything else; by default as the person said when they were asked."""
+
+    yes: bool
+    no: bool
+
+    def flags(self) -> list[str]:
+        """The same choice, as arguments for another hotset process. What was allowed is kept: it need not be said again."""
+        return ["--no-index"] if self.no else []
+
+
+def of_indexing(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds --yes and --no-index; the command gets them as `indexing`."""
+
+    @click.option("--yes", is_flag=True, help="Allow that the project's files are indexed, without being asked.")
+    @click.option("--no-index", is_flag=True, help="Do not index the project's files now, and do not ask.")
+    @wraps(command)
+    def with_indexing(*args: Any, yes: bool, no_index: bool, **kwargs: Any) -> Any:
+        if yes and no_index:
+            raise click.UsageError("--yes and --no-index do not go together")
+        return command(*args, indexing=Indexing(yes, no_index), **kwargs)
+
+    return with_indexing
+
+
 def switched(window: Mapping[str, Any]) -> str:
     """How the window works, in a line; `window` is `Config.window`, or what a proxy says of it."""
     if window["off"]:

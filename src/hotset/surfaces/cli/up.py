@@ -7,14 +7,17 @@ import os
 import signal
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
 import msgspec
 
 from hotset.config import Config, load
+from hotset.surfaces.cli.consenting import ask_once, is_allowed
 from hotset.surfaces.cli.ending import FOUND
-from hotset.surfaces.cli.options import Chosen, Switches, examples, of_project, of_window, switched
+from hotset.surfaces.cli.following import Following
+from hotset.surfaces.cli.options import Chosen, Indexing, Switches, examples, of_indexing, of_project, of_window, switched
 from hotset.surfaces.cli.terminal import say
 from hotset.surfaces.proxy.address import Address, ask, read_note, write_whole
 
@@ -33,12 +36,14 @@ from hotset.surfaces.proxy.address import Address, ask, read_note, write_whole
 @click.option("--openai-url", metavar="URL", help="Where OpenAI calls go. [default: https://api.openai.com/v1]")
 @click.option("--anthropic-url", metavar="URL", help="Where Anthropic calls go. [default: https://api.anthropic.com]")
 @of_window
+@of_indexing
 @click.option("--ready-file", metavar="F", type=click.Path(dir_okay=False), help="Write the addresses here once it serves.")
 @click.option("--while-stdin", is_flag=True, hidden=True, help="Stop when stdin closes: whoever started us is gone.")
 def up(
     chosen: Chosen,
     *,
     switches: Switches,
+    indexing: Indexing,
     port: int | None,
     openai_url: str | None,
     anthropic_url: str | None,
@@ -62,24 +67,27 @@ def up(
         say(f"a proxy of {config.project} serves already (process {note.pid})", quiet=chosen.quiet)
         _tell_how_to_connect(note, quiet=chosen.quiet)
         return FOUND
+    if not indexing.no:
+        ask_once(chosen, config, yes=indexing.yes)
 
     def ready(address: Address) -> None:
         if ready_file:
             write_whole(Path(ready_file), msgspec.json.encode(address.announce()))
         # Under wrap this goes to a log, which is no place for a token.
-        _tell_where(config, address, quiet=chosen.quiet or while_stdin)
+        _tell_where(config, address, indexes=not indexing.no, quiet=chosen.quiet or while_stdin)
 
     _log_to_stderr(quiet=chosen.quiet)
     if while_stdin:
         threading.Thread(target=_stop_with_stdin, daemon=True, name="stdin").start()
     from hotset.surfaces.proxy.serve import serve  # noqa: PLC0415 - a quarter of a second; the checks above come first
 
-    serve(config, ready=ready)
+    with nullcontext() if indexing.no else Following(config):
+        serve(config, ready=ready)
     say("stopped; what was under way is kept", quiet=chosen.quiet)
     return None
 
 
-def _tell_where(config: Config, address: Address, *, quiet: bool) -> None:
+def _tell_where(config: Config, address: Address, *, indexes: bool, quiet: bool) -> None:
     say(click.style(f"hotset serves {config.project}", bold=True), quiet=quiet)
     say(f"  on     {address.root}", quiet=quiet)
     say(f"  keeps  {config.folder}", quiet=quiet)
@@ -87,6 +95,8 @@ def _tell_where(config: Config, address: Address, *, quiet: bool) -> None:
         origin = config.origins.get(f"{name}_url", "default")
         say(f"  to     {name}: {upstream.url}" + ("" if origin == "default" else f"  (from {origin})"), quiet=quiet)
     say(f"  window {switched(config.window)}", quiet=quiet)
+    indexed = "indexed in the background; see: hotset index --status"
+    say(f"  files  {indexed if indexes and is_allowed(config) else 'not indexed; to do it: hotset index'}", quiet=quiet)
     _tell_how_to_connect(address, quiet=quiet)
     say("Stop with Ctrl-C. Calls, as they come:\n", quiet=quiet)
 

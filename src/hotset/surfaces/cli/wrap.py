@@ -24,8 +24,9 @@ from hotset.errors import HotsetError
 from hotset.store.folder import private_folder
 from hotset.surfaces.cli import clients, lease
 from hotset.surfaces.cli.agents import Setup, set_up
+from hotset.surfaces.cli.consenting import ask_once
 from hotset.surfaces.cli.ending import FOUND
-from hotset.surfaces.cli.options import Chosen, Switches, examples, of_project, of_window
+from hotset.surfaces.cli.options import Chosen, Indexing, Switches, examples, of_indexing, of_project, of_window
 from hotset.surfaces.cli.terminal import count, emit, say
 from hotset.surfaces.proxy.address import Address, ask, read_note
 
@@ -51,9 +52,10 @@ _FROM_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
 )
 @of_project
 @of_window
+@of_indexing
 @click.option("--print", "print_only", is_flag=True, help="Print the environment as export lines; run nothing.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="AGENT [ARGS]...")
-def wrap(chosen: Chosen, *, switches: Switches, print_only: bool, command: tuple[str, ...]) -> int:
+def wrap(chosen: Chosen, *, switches: Switches, indexing: Indexing, print_only: bool, command: tuple[str, ...]) -> int:
     """Run an agent through the proxy, starting one if none serves this project.
 
     Sets what the agent needs to find it (Claude Code, Codex, opencode, aider, goose; the usual variables for any other),
@@ -66,10 +68,12 @@ def wrap(chosen: Chosen, *, switches: Switches, print_only: bool, command: tuple
     if shutil.which(command[0]) is None:
         say(f"hotset: there is no command {command[0]}; check the name, or give its path")
         return _NO_SUCH_COMMAND
+    if not indexing.no:
+        ask_once(chosen, config, yes=indexing.yes)
     if running is not None:
         with lease.joined(config.folder, running.pid):
             return _run(chosen, config, command, running.root)
-    with _own_proxy([*chosen.flags(), *switches.flags()], config) as root:
+    with _own_proxy([*chosen.flags(), *switches.flags(), *indexing.flags()], config) as root:
         return _run(chosen, config, command, root)
 
 
@@ -206,7 +210,8 @@ def _start(flags: Sequence[str], log: Path, ready: Path, stdin: int) -> subproce
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | fresh, 0o600)
     try:
         return subprocess.Popen(
-            [sys.executable, "-m", "hotset", "up", "--while-stdin", "--ready-file", str(ready), *flags],
+            # -P: we run in the project's folder, and what lies there must not be imported.
+            [sys.executable, "-P", "-m", "hotset", "up", "--while-stdin", "--ready-file", str(ready), *flags],
             stdin=stdin,
             stdout=out,
             stderr=out,

@@ -1,0 +1,88 @@
+"""What counts as a word: identifiers come apart, and what a person put in quotes stays together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+VERSION = 1
+"""Another number when the same text gives other words: everything is folded anew then."""
+
+_MOST_ASKED = 16_384  # characters of a question that are read; a prompt is shorter, and what is longer is no question
+_MOST_PHRASES = 8
+_LOWER, _UPPER, _DIGIT = 1, 2, 3
+_CLASS = np.zeros(256, np.uint8)
+_CLASS[ord("a") : ord("z") + 1] = _LOWER
+_CLASS[ord("A") : ord("Z") + 1] = _UPPER
+_CLASS[ord("0") : ord("9") + 1] = _DIGIT
+_SPACE = ord(" ")
+_END = b"\0\0"  # what is looked at around a letter is there, however short the text
+_SHORT = 1000  # characters: below that arrays take longer to make than to use
+_BORDER = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z]{2})(?=[0-9])|(?<=[0-9])(?=[A-Za-z]{2})")
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")  # scripts that put no space between words
+_QUOTED = re.compile('"([^"]+)"')
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query's words, taken apart."""
+
+    text: str
+    """All of them, as they are meant to be understood."""
+    phrases: tuple[tuple[str, ...], ...] = ()
+    """Word for word, each of them must occur."""
+
+
+def question(words: str) -> Question:
+    text = words[:_MOST_ASKED]
+    quoted = (tuple(exact(phrase)) for phrase in _QUOTED.findall(text))
+    return Question(text, tuple(phrase for phrase in quoted if phrase)[:_MOST_PHRASES])
+
+
+def exact(text: str) -> list[str]:
+    """Whole identifiers, whatever their case."""
+    return _WORD.findall(text.lower())
+
+
+def says(text: str, phrases: Sequence[tuple[str, ...]]) -> bool:
+    """Does the text hold each phrase word for word?"""
+    if not phrases:
+        return True
+    words = exact(text)
+    return all(_within(words, phrase) for phrase in phrases)
+
+
+def split(texts: Sequence[str]) -> list[str]:
+    """Each text with spaces where its identifiers come apart: `parseHTTPDate2` is `parse HTTP Date 2`.
+
+    A border lies before a capital that follows a small letter, before the last of several capitals, and between digits and two
+    letters or more; a single letter beside digits is as a rule part of a hash.
+    """
+    joined = "\0".join(text.replace("\0", " ") for text in texts).encode("utf-8", "replace").decode()
+    if not joined.isascii():
+        joined = _UNSPACED.sub(r" \g<0> ", joined)
+    apart = _BORDER.sub(" ", joined) if len(joined) < _SHORT else _split_many(joined)
+    return apart.split("\0") if texts else []
+
+
+def _split_many(joined: str) -> str:
+    """The same as `_BORDER` says, ten times as fast where there is much of it."""
+    raw = np.frombuffer(joined.encode() + _END, np.uint8)
+    sort = _CLASS[raw]
+    lower, upper, digit = sort == _LOWER, sort == _UPPER, sort == _DIGIT
+    letter = lower | upper
+    border = np.zeros(len(raw), np.bool_)  # in front of this byte
+    border[1:] = lower[:-1] & upper[1:]
+    border[1:-1] |= upper[:-2] & upper[1:-1] & lower[2:]
+    border[2:] |= letter[:-2] & letter[1:-1] & digit[2:]
+    border[1:-1] |= digit[:-2] & letter[1:-1] & letter[2:]
+    return np.insert(raw, np.flatnonzero(border), _SPACE)[: -len(_END)].tobytes().decode()
+
+
+def _within(words: Sequence[str], phrase: tuple[str, ...]) -> bool:
+    first, length = phrase[0], len(phrase)
+    return any(word == first and tuple(words[at : at + length]) == phrase for at, word in enumerate(words))

@@ -1,0 +1,369 @@
+"""The entries of an index: added, removed, read, and, where they are not folded yet, found by SQLite's own full text."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import apsw
+
+from hotset.index.analysis import split
+from hotset.index.filters import Numbers, on_path
+from hotset.index.port import Watermark
+from hotset.index.rows import Rows, kept, number, text_of
+from hotset.nouns.finding import Entry, EntryId, Filter, Sort
+
+_MOST_IN_ONE = 500  # numbers in one statement
+_MOST_PATTERNS = 32
+_MOST_NAMES = 50_000  # remembered with their numbers: a few MB at most
+_FAR = 2**62  # beyond every turn, and within what every engine counts
+_SORTS: Final = tuple(Sort)
+_COLUMNS = "id, whole, sort, kind, title, session, agent, turn, time, path, sealing, text, first, last"
+_INSERT = f"INSERT INTO entry ({_COLUMNS}) VALUES ({', '.join('?' * 14)})"  # noqa: S608
+_READ = (
+    "SELECT e.doc, e.id, w.text, e.sort, e.text, k.text, e.title, s.text, a.text, e.turn, e.time, p.text, e.first, e.last"
+    " FROM entry e JOIN name w ON w.number = e.whole JOIN name k ON k.number = e.kind"
+    " JOIN name s ON s.number = e.session JOIN name a ON a.number = e.agent JOIN path p ON p.number = e.path"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """An entry with its number and those of its fields, as the folded structures want it."""
+
+    doc: int
+    entry: Entry
+    sort: int
+    kind: int
+    session: int
+    agent: int
+    path: int
+
+
+class Entries:
+    """Use it from any thread."""
+
+    def __init__(self, rows: Rows, sealing: int) -> None:
+        self._rows = rows
+        self._sealing = sealing
+        self._names = _Names("name")
+        self._paths = _Names("path")
+        self._every_path: list[tuple[int, str]] = []
+        self._fitting: dict[str, tuple[int, frozenset[int]]] = {}
+        self._path_lock = threading.Lock()
+        self._renewals = rows.renewals
+
+    def add(self, entries: Iterable[Entry], watermark: Watermark | None = None) -> None:
+        prepared = _prepared(entries)
+        with self._writing() as connection:
+            self._put(connection, prepared)
+            self._mark(connection, watermark)
+
+    def remove(self, wholes: Iterable[str], watermark: Watermark | None = None) -> None:
+        with self._rows.writing() as connection:
+            for whole in wholes:
+                _drop(connection, whole, frozenset())
+            self._mark(connection, watermark)
+
+    def replace(self, whole: str, entries: Iterable[Entry], watermark: Watermark | None = None) -> None:
+        prepared = _prepared(entries)
+        with self._writing() as connection:
+            _drop(connection, whole, frozenset(each.entry.id for each in prepared))
+            self._put(connection, prepared)
+            self._mark(connection, watermark)
+
+    def by_id(self, ids: Sequence[EntryId]) -> list[tuple[int, Entry]]:
+        """With their numbers: those that are there, in the order asked for."""
+        with self._rows.reading() as connection:
+            rows = [connection.execute(f"{_READ} WHERE e.id = ?", (kept(id),)).fetchone() for id in ids]
+        return [_entry(row) for row in rows if row is not None]
+
+    def wholes(self, sort: Sort) -> list[str]:
+        sql = "SELECT text FROM name WHERE number IN (SELECT whole FROM entry INDEXED BY entry_whole WHERE sort = ?)"
+        with self._rows.reading() as connection:
+            return [text_of(text) for (text,) in connection.execute(sql, (_SORTS.index(sort),))]
+
+    def watermarks(self) -> dict[str, int]:
+        with self._rows.reading() as connection:
+            rows: Any = connection.execute("SELECT name, number FROM watermark WHERE sealing = ?", (self._sealing,))
+            return {text_of(name): reached for name, reached in rows}
+
+    def count(self) -> int:
+        with self._rows.reading() as connection:
+            return number(connection, "SELECT count(*) FROM entry")
+
+    def outdated(self) -> int:
+        with self._rows.reading() as connection:
+            if not number(connection, "SELECT EXISTS (SELECT 1 FROM watermark WHERE sealing < ?)", (self._sealing,)):
+                return 0
+            return number(connection, "SELECT count(*) FROM entry WHERE sealing < ?", (self._sealing,))
+
+    def drop_outdated(self) -> None:
+        """What older rules sealed leaves once every source has come as far again as it was."""
+        now = {"now": self._sealing}
+        with self._rows.reading() as connection:
+            if not number(connection, "SELECT EXISTS (SELECT 1 FROM watermark WHERE sealing < :now)", now):
+                return
+        with self._rows.writing() as connection:
+            if not number(connection, _BEHIND, now):
+                rows: Any = connection.execute("SELECT doc FROM entry WHERE sealing < :now", now).fetchall()
+                _forget(connection, [doc for (doc,) in rows])
+                connection.execute("DELETE FROM watermark WHERE sealing < :now", now)
+
+    def beyond(self, folded: int, limit: int) -> list[Numbered]:
+        """The next entries to fold, in their order."""
+        numbers = "SELECT e.doc, e.sort, e.kind, e.session, e.agent, e.path FROM entry e"
+        where = " WHERE e.doc > ? ORDER BY e.doc LIMIT ?"
+        with self._rows.reading() as connection:
+            known: list[Any] = connection.execute(numbers + where, (folded, limit)).fetchall()
+            entries = [_entry(row)[1] for row in connection.execute(_READ + where, (folded, limit))]
+        return [Numbered(doc, entry, *rest) for (doc, *rest), entry in zip(known, entries, strict=True)]
+
+    def numbers(self, connection: apsw.Connection, only: Filter) -> Numbers:
+        """The filter in our numbers."""
+        return Numbers(
+            sorts=frozenset(_SORTS.index(sort) for sort in only.sorts) if 0 < len(only.sorts) < len(_SORTS) else None,
+            kinds=_known(connection, only.kinds),
+            sessions=_known(connection, only.sessions),
+            agents=_known(connection, only.agents),
+            paths=self._on_path(connection, only.path) if only.path else None,
+            turns=None if only.turns is None else (_near(only.turns[0]), _near(only.turns[1])),
+            since=only.since,
+            until=only.until,
+        )
+
+    @contextmanager
+    def _writing(self) -> Iterator[apsw.Connection]:
+        self._forget_what_was_renewed()
+        try:
+            with self._rows.writing() as connection:
+                yield connection
+        except BaseException:  # numbers that were given out are taken back with the rest
+            self._names.forget()
+            self._paths.forget()
+            raise
+
+    def _forget_what_was_renewed(self) -> None:
+        if self._renewals != self._rows.renewals:
+            with self._path_lock:
+                self._renewals = self._rows.renewals
+                self._every_path = []
+                self._fitting = {}
+            self._names.forget()
+            self._paths.forget()
+
+    def _put(self, connection: apsw.Connection, prepared: Sequence[_Prepared]) -> None:
+        for each in prepared:
+            row = self._row(connection, each.entry)
+            there: Any = connection.execute(f"SELECT doc, {_COLUMNS} FROM entry WHERE id = ?", row[:1]).fetchone()  # noqa: S608
+            if there is not None and there[1:-2] == row[:-2]:
+                if there[-2:] != row[-2:]:
+                    connection.execute("UPDATE entry SET first = ?, last = ? WHERE doc = ?", (*row[-2:], there[0]))
+                continue
+            if there is not None:
+                _forget(connection, [there[0]])
+            connection.execute(_INSERT, row)
+            doc = connection.last_insert_rowid()
+            connection.execute("INSERT INTO tail (rowid, title, body) VALUES (?, ?, ?)", (doc, each.title, each.text))
+
+    def _row(self, connection: apsw.Connection, entry: Entry) -> tuple[Any, ...]:
+        name, path = partial(self._names.number, connection), partial(self._paths.number, connection)
+        return (
+            kept(entry.id),
+            name(entry.whole),
+            _SORTS.index(entry.sort),
+            name(entry.kind),
+            kept(entry.title),
+            name(entry.session),
+            name(entry.agent),
+            _near(entry.turn),
+            0.0 if math.isnan(entry.time) else float(entry.time),
+            path(entry.path),
+            self._sealing,
+            kept(entry.text),
+            *entry.lines,
+        )
+
+    def _mark(self, connection: apsw.Connection, watermark: Watermark | None) -> None:
+        if watermark is not None:
+            connection.execute(
+                "INSERT INTO watermark VALUES (?, ?, ?) ON CONFLICT (name, sealing) DO UPDATE SET number = excluded.number",
+                (kept(watermark.name), self._sealing, watermark.number),
+            )
+
+    def _on_path(self, connection: apsw.Connection, wanted: str) -> frozenset[int]:
+        """Remembered for the last patterns: only paths that are new are matched again."""
+        self._forget_what_was_renewed()
+        with self._path_lock:
+            last = self._every_path[-1][0] if self._every_path else 0
+            rows: Any = connection.execute("SELECT number, text FROM path WHERE number > ? ORDER BY number", (last,))
+            self._every_path += [(known, text_of(path)) for known, path in rows]
+            seen, fitting = self._fitting.pop(wanted, (0, frozenset()))
+            if new := self._every_path[seen:]:
+                fits = on_path(wanted)
+                fitting |= {known for known, path in new if fits(path)}
+            self._fitting[wanted] = len(self._every_path), fitting
+            while len(self._fitting) > _MOST_PATTERNS:
+                self._fitting.pop(next(iter(self._fitting)))
+            return fitting
+
+
+def by_number(connection: apsw.Connection, docs: Sequence[int]) -> dict[int, Entry]:
+    found: dict[int, Entry] = {}
+    for some in _portions(docs):
+        found.update(_entry(row) for row in connection.execute(f"{_READ} WHERE e.doc IN ({_marks(some)})", some))
+    return found
+
+
+def sorts_of(connection: apsw.Connection, docs: Sequence[int]) -> dict[int, Sort]:
+    """Of those that are there."""
+    found: dict[int, Sort] = {}
+    for some in _portions(docs):
+        rows: Any = connection.execute(f"SELECT doc, sort FROM entry WHERE doc IN ({_marks(some)})", some)  # noqa: S608
+        found.update((doc, _SORTS[sort]) for doc, sort in rows)
+    return found
+
+
+def tail_by_words(connection: apsw.Connection, folded: int, match: str, only: Numbers, limit: int) -> list[tuple[int, Entry]]:
+    """Entries beyond `folded` that fit; `match` is an expression of FTS5, and empty where just the last ones are wanted."""
+    conditions, given = _conditions(only)
+    sql = " ".join(
+        (
+            _READ,
+            "JOIN tail t ON t.rowid = e.doc WHERE t.tail MATCH ? AND e.doc > ?" if match else "WHERE e.doc > ?",
+            *(f"AND {condition}" for condition in conditions),
+            f"ORDER BY {'t.rank' if match else 'e.doc DESC'} LIMIT ?",
+        )
+    )
+    return [_entry(row) for row in connection.execute(sql, (*([match] if match else []), folded, *given, limit))]
+
+
+def tail_numbers(connection: apsw.Connection, folded: int, only: Numbers, limit: int) -> list[int]:
+    """The last entries beyond `folded` that fit, by number."""
+    conditions, given = _conditions(only)
+    where = " AND ".join(("e.doc > ?", *conditions))
+    rows: Any = connection.execute(
+        f"SELECT e.doc FROM entry e WHERE {where} ORDER BY e.doc DESC LIMIT ?",  # noqa: S608
+        (folded, *given, limit),
+    )
+    return [doc for (doc,) in rows]
+
+
+_BEHIND = (
+    "SELECT count(*) FROM watermark old WHERE old.sealing < :now AND old.number > coalesce("
+    "(SELECT number FROM watermark new WHERE new.name = old.name AND new.sealing = :now), 0)"
+)
+
+
+class _Names:
+    """Numbers for words that come again and again."""
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+        self._known: dict[str, int] = {}
+
+    def number(self, connection: apsw.Connection, text: str) -> int:
+        if (known := self._known.get(text)) is not None:
+            return known
+        row: Any = connection.execute(f"SELECT number FROM {self._table} WHERE text = ?", (kept(text),)).fetchone()  # noqa: S608
+        if row is None:
+            connection.execute(f"INSERT INTO {self._table} (text) VALUES (?)", (kept(text),))  # noqa: S608
+        given: int = connection.last_insert_rowid() if row is None else row[0]
+        if len(self._known) >= _MOST_NAMES:
+            self._known.clear()
+        self._known[text] = given
+        return given
+
+    def forget(self) -> None:
+        self._known.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """An entry with what can be worked out before the write lock is taken: its words, apart."""
+
+    entry: Entry
+    title: str
+    text: str
+
+
+def _prepared(entries: Iterable[Entry]) -> list[_Prepared]:
+    last = list({entry.id: entry for entry in entries}.values())
+    titles, texts = split([entry.title for entry in last]), split([entry.text for entry in last])
+    return [_Prepared(*each) for each in zip(last, titles, texts, strict=True)]
+
+
+def _drop(connection: apsw.Connection, whole: str, but: frozenset[EntryId]) -> None:
+    sql = "SELECT doc, id FROM entry WHERE whole = (SELECT number FROM name WHERE text = ?)"
+    rows: Any = connection.execute(sql, (kept(whole),)).fetchall()
+    _forget(connection, [doc for doc, id in rows if text_of(id) not in but])
+
+
+def _forget(connection: apsw.Connection, docs: Sequence[int]) -> None:
+    for sql in (
+        "DELETE FROM entry WHERE doc = ?",
+        "DELETE FROM tail WHERE rowid = ?",
+        "INSERT OR IGNORE INTO gone VALUES (?)",
+    ):
+        connection.executemany(sql, ((doc,) for doc in docs))
+
+
+def _known(connection: apsw.Connection, names: frozenset[str]) -> frozenset[int] | None:
+    if not names:
+        return None
+    rows: Any = (connection.execute("SELECT number FROM name WHERE text = ?", (kept(name),)).fetchone() for name in names)
+    return frozenset(row[0] for row in rows if row is not None)
+
+
+def _near(turn: int) -> int:
+    return max(-_FAR, min(_FAR, turn))
+
+
+def _conditions(only: Numbers) -> tuple[list[str], list[Any]]:
+    conditions: list[str] = []
+    given: list[Any] = []
+    for name, numbers in only.sets:
+        conditions.append(f"e.{name} IN (SELECT value FROM json_each(?))")  # noqa: S608 - a name of ours
+        given.append(json.dumps(sorted(numbers)))
+    for condition, value in (("e.time >= ?", only.since), ("e.time < ?", only.until)):
+        if value is not None:
+            conditions.append(condition)
+            given.append(value)
+    if only.turns is not None:
+        conditions.append("e.turn BETWEEN ? AND ?")
+        given.extend(only.turns)
+    return conditions, given
+
+
+def _portions(docs: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    for at in range(0, len(docs), _MOST_IN_ONE):
+        yield tuple(docs[at : at + _MOST_IN_ONE])
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _entry(row: Any) -> tuple[int, Entry]:
+    doc, id, whole, sort, text, kind, title, session, agent, turn, time, path, first, last = row
+    entry = Entry(
+        EntryId(text_of(id)),
+        text_of(whole),
+        _SORTS[sort],
+        text_of(text),
+        text_of(kind),
+        text_of(title),
+        text_of(session),
+        text_of(agent),
+        turn,
+        time,
+        text_of(path),
+        (first, last),
+    )
+    return doc, entry

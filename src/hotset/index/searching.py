@@ -1,0 +1,134 @@
+"""One search: one state of the rows, both signals over it, one order, and only what may be shown."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+import apsw
+
+from hotset.index.analysis import Question, question, says
+from hotset.index.embed.port import Embedder
+from hotset.index.entries import Entries, by_number, sorts_of, tail_by_words
+from hotset.index.filters import holds
+from hotset.index.generations import FilesDamaged, Generations, gone, serving
+from hotset.index.hybrid import Ranked, fuse
+from hotset.index.rows import Rows
+from hotset.index.signals import ByMeaning, ByWords, Signals, View
+from hotset.index.tiers import Answers, Effort, Hot, Tier, tier_for
+from hotset.index.words import Terms, match, terms
+from hotset.nouns.finding import Entry, Hit, Hits, Query
+
+_TAIL_FOUND = 50
+_TAIL_SCANNED = 1000  # entries beyond the folded ones that are looked through for a phrase: 15 ms at worst
+_MOST_CONDEMNED = 3  # generations: whatever still fails then is no matter of damaged files
+_ALL = frozenset({"words", "meaning", "tail"})
+
+
+class Searching:
+    """Use it from any thread."""
+
+    def __init__(self, folder: Path, rows: Rows, entries: Entries, embedder: Embedder | None) -> None:
+        self._rows = rows
+        self._entries = entries
+        self._generations = Generations(rows)
+        self._words = ByWords(folder)
+        self._meaning = ByMeaning(folder, rows, embedder) if embedder is not None else None
+        self._signals = Signals()
+        self._answers = Answers()
+        self._condemned: set[int] = set()
+        self.hot = Hot(rows, entries)
+
+    def search(self, query: Query) -> Hits:
+        until = time.monotonic() + query.deadline
+        tier = tier_for(query.deadline)
+        if query.most <= 0 or not query.words.strip():
+            return Hits()
+        version = self._rows.version()
+        if (known := self._answers.get(query, tier, version)) is not None:
+            return known
+        asked = question(query.words)
+        wanted = terms(asked)
+        if tier is Tier.HOT:
+            return Hits(self.hot.find(query, asked, wanted), _ALL)
+        view = self._view(query, asked, wanted)
+        hits = self._hits(view, query, (asked, wanted), tier.value, until)
+        if hits.lacking and (again := self._view(query, asked, wanted)).generation != view.generation:
+            hits = self._hits(again, query, (asked, wanted), tier.value, until)  # it was swapped while we looked
+        if not hits.lacking:
+            self._answers.put(query, tier, version, hits)
+        return hits
+
+    def troubles(self) -> Iterable[str]:
+        for name, error in sorted(self._signals.failed.items()):
+            yield f"{name} failed last time ({type(error).__name__})"
+        if self._condemned:
+            yield "the folded files were damaged; they are made again"
+
+    def close(self) -> None:
+        self._signals.close()
+
+    def _view(self, query: Query, asked: Question, wanted: Terms) -> View:
+        with self._rows.reading() as connection:
+            generation = serving(connection)
+            only = self._entries.numbers(connection, query.only)
+            hidden = frozenset(gone(connection))
+            tail: list[tuple[int, Entry]] = []
+            if wanted and not only.nothing:
+                folded = generation.folded if generation else 0
+                words, most = ("", _TAIL_SCANNED) if asked.phrases else (match(asked), _TAIL_FOUND)
+                if words or asked.phrases:
+                    tail = tail_by_words(connection, folded, words, only, most)
+        said = [(doc, entry) for doc, entry in tail if _says(entry, asked)]
+        return View(generation, only, hidden, said)
+
+    def _hits(self, view: View, query: Query, asked: tuple[Question, Terms], effort: Effort, until: float) -> Hits:
+        question, wanted = asked
+        limit = max(effort.found, 2 * query.most)
+        words = partial(self._words.find, view, wanted, limit) if wanted and not view.only.nothing else None
+        meaning = None
+        if self._meaning is not None and not view.only.nothing:
+            meaning = partial(self._meaning.find, view, question.text, limit, effort)
+        by_words, by_meaning, lacking = self._signals.ask(words, meaning, until)
+        self._look_into(view, lacking)
+        with self._rows.reading() as connection:
+            sorts = sorts_of(connection, list({**by_words, **by_meaning}))
+            hits = _shown(connection, fuse(by_words, by_meaning, sorts), query, question)
+        return Hits(hits, lacking | self._absent(view))
+
+    def _absent(self, view: View) -> frozenset[str]:
+        """What cannot serve however long one waits."""
+        if self._meaning is None or (view.generation is not None and not self._meaning.serves(view.generation)):
+            return frozenset({"meaning"})
+        return frozenset()
+
+    def _look_into(self, view: View, lacking: frozenset[str]) -> None:
+        """A signal whose files are missing, or that fails again and again: they are made anew, by whoever folds."""
+        if view.generation is None or view.generation.number in self._condemned or len(self._condemned) >= _MOST_CONDEMNED:
+            return
+        for name in lacking & self._signals.failed.keys():
+            if isinstance(self._signals.failed[name], FilesDamaged) or self._signals.breakers[name].open:
+                if self._generations.condemn(view.generation.number):
+                    self._condemned.add(view.generation.number)
+                return
+
+
+def _shown(connection: apsw.Connection, ranked: list[Ranked], query: Query, asked: Question) -> tuple[Hit, ...]:
+    """The best that are still there, looked at once more: an engine may be wrong about a filter or a phrase."""
+    hits: list[Hit] = []
+    for at in range(0, len(ranked), query.most):
+        some = ranked[at : at + query.most]
+        entries = by_number(connection, [each.doc for each in some])
+        for each in some:
+            entry = entries.get(each.doc)
+            if entry is not None and holds(query.only, entry) and _says(entry, asked):
+                hits.append(Hit(entry, each.score, each.by_words, each.by_meaning))
+        if len(hits) >= query.most:
+            break
+    return tuple(hits[: query.most])
+
+
+def _says(entry: Entry, asked: Question) -> bool:
+    return says(f"{entry.title}\n{entry.text}", asked.phrases)

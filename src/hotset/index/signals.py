@@ -1,0 +1,203 @@
+"""The two signals over one generation of folded structures, and how both are asked within a deadline."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hotset.errors import BadInput, StoreFailed
+from hotset.index.breaker import Breaker
+from hotset.index.embed.port import Embedder
+from hotset.index.entries import by_number, tail_numbers
+from hotset.index.filters import Numbers
+from hotset.index.generations import Generation
+from hotset.index.rows import Rows
+from hotset.index.tiers import Effort
+from hotset.index.vectors import Floats, Vectors
+from hotset.index.words import Terms, Words, score
+from hotset.index.writing import embed, embedded_text, embedder_of, folder_of
+from hotset.nouns.finding import Entry
+
+Scores = Mapping[int, float]
+"""By an entry's number."""
+
+_THREADS = 4  # searches at once; one that a slow embedder holds is one less
+_FAIR_SECONDS = 0.1  # who is given less and does not answer has not failed: the machine may be busy
+_QUERIES = 256  # vectors of the last questions
+_TAIL_EMBEDDED = 512  # entries beyond the folded ones whose meaning is looked at: the last ones, 20 ms at worst
+_TAIL_KEPT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the rows said at one moment."""
+
+    generation: Generation | None
+    only: Numbers
+    hidden: frozenset[int]
+    """What was removed since it was folded."""
+    tail: list[tuple[int, Entry]]
+    """What words find among the entries that are not folded yet."""
+
+
+class ByWords:
+    """What full text finds."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._words: Words | None = None
+        self._generation: Generation | None = None
+
+    def find(self, view: View, asked: Terms, limit: int) -> Scores:
+        folded = self._over(view.generation) if view.generation is not None else None
+        found = {each.doc: each.score for each in score(asked, view.tail, folded)}
+        if folded is not None and view.generation is not None:
+            best = folded.search(asked, view.only, view.hidden, view.generation.folded, limit)
+            found.update((each.doc, each.score) for each in best)
+        return found
+
+    def _over(self, generation: Generation) -> Words:
+        """The full text of this generation, as far as it was folded at least."""
+        with self._lock:
+            if self._words is None or self._generation is None or self._generation.number != generation.number:
+                self._words = Words(folder_of(self._folder, generation) / "words")
+            elif self._generation != generation:
+                self._words.reload()
+            self._generation = generation
+            return self._words
+
+
+class ByMeaning:
+    """What vectors find, and what lies beyond them: its vectors are made here and forgotten again."""
+
+    def __init__(self, folder: Path, rows: Rows, embedder: Embedder) -> None:
+        self._folder = folder
+        self._rows = rows
+        self._embedder = embedder
+        self._lock = threading.Lock()
+        self._vectors: Vectors | None = None
+        self._generation: Generation | None = None
+        self._queries: OrderedDict[str, Floats] = OrderedDict()
+        self._tail: OrderedDict[int, Floats] = OrderedDict()
+
+    def serves(self, generation: Generation) -> bool:
+        """Vectors of another embedder do not compare with ours."""
+        return embedder_of(generation.identity) == self._embedder.id
+
+    def find(self, view: View, text: str, limit: int, effort: Effort) -> Scores:
+        generation, only = view.generation, view.only
+        query = self._query(text)
+        if not query.any():
+            return {}
+        scores: dict[int, float] = {}
+        if generation is not None and self.serves(generation):
+            candidates = effort.candidates_of(generation.rows)
+            near = self._over(generation).nearest(query, only, view.hidden, limit, candidates)
+            scores = {each.doc: each.cosine for each in near}
+        if effort.embeds_tail:
+            scores.update(self._in_tail(query, generation.folded if generation else 0, only, limit))
+        return scores
+
+    def _over(self, generation: Generation) -> Vectors:
+        with self._lock:
+            if self._vectors is None or self._generation != generation:
+                self._vectors = Vectors(folder_of(self._folder, generation), self._embedder.size, generation.rows)
+                self._generation = generation
+            return self._vectors
+
+    def _query(self, text: str) -> Floats:
+        with self._lock:
+            if (known := self._queries.get(text)) is not None:
+                self._queries.move_to_end(text)
+                return known
+        made: Floats = embed(self._embedder, [text])[0]
+        if not np.isfinite(made).all():
+            raise BadInput(f"the embedder {self._embedder.id} gave something that is not a number")
+        with self._lock:
+            self._queries[text] = made
+            while len(self._queries) > _QUERIES:
+                self._queries.popitem(last=False)
+        return made
+
+    def _in_tail(self, query: Floats, folded: int, only: Numbers, limit: int) -> Scores:
+        with self._rows.reading() as connection:
+            docs = tail_numbers(connection, folded, only, _TAIL_EMBEDDED)
+            with self._lock:
+                unknown = [doc for doc in docs if doc not in self._tail]
+            new = by_number(connection, unknown)
+        if new:
+            made = embed(self._embedder, [embedded_text(entry) for entry in new.values()])
+            with self._lock:
+                self._tail.update(zip(new, made, strict=True))
+                while len(self._tail) > _TAIL_KEPT:
+                    self._tail.popitem(last=False)
+        with self._lock:
+            known = {doc: self._tail[doc] for doc in docs if doc in self._tail}
+        if not known:
+            return {}
+        cosines = np.einsum("ij,j->i", np.stack(list(known.values())), query)
+        best = sorted(zip(cosines.tolist(), known, strict=True), reverse=True)[:limit]
+        return {doc: cosine for cosine, doc in best if np.isfinite(cosine)}
+
+
+class Signals:
+    """Asks both signals at once. One that is slow, broken or resting is left out, and named."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(_THREADS, "hotset-search")
+        self.breakers = {"words": Breaker(), "meaning": Breaker()}
+        self.failed: dict[str, BaseException] = {}
+        """The last failure of each signal that failed last time."""
+
+    def ask(
+        self, words: Callable[[], Scores] | None, meaning: Callable[[], Scores] | None, until: float
+    ) -> tuple[Scores, Scores, frozenset[str]]:
+        """What each gave, and the names of those that gave nothing in time.
+
+        An embedder may be far away, so meaning is asked in a thread that can be left behind; words are asked in this one,
+        which saves a millisecond: full text is here and takes a bounded time.
+        """
+        patience = max(0.0, until - time.monotonic())
+        asked = self._pool.submit(meaning) if meaning is not None and self.breakers["meaning"].allows() else None
+        by_words = self._words(words) if words is not None and self.breakers["words"].allows() else None
+        by_meaning = self._meaning(asked, until, patience) if asked is not None else None
+        silent = {"words": words is not None and by_words is None, "meaning": meaning is not None and by_meaning is None}
+        return by_words or {}, by_meaning or {}, frozenset(name for name, lacks in silent.items() if lacks)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _words(self, words: Callable[[], Scores]) -> Scores | None:
+        try:
+            scores = words()
+        except StoreFailed as error:
+            self._note("words", error)
+            return None
+        self._note("words", None)
+        return scores
+
+    def _meaning(self, asked: Future[Scores], until: float, patience: float) -> Scores | None:
+        wait([asked], timeout=max(0.0, until - time.monotonic()))
+        if not asked.done():
+            asked.cancel()
+            if patience >= _FAIR_SECONDS:
+                self.breakers["meaning"].failed()
+            return None
+        self._note("meaning", error := asked.exception())
+        return asked.result() if error is None else None
+
+    def _note(self, name: str, error: BaseException | None) -> None:
+        if error is None:
+            self.failed.pop(name, None)
+            self.breakers[name].succeeded()
+        else:
+            self.failed[name] = error
+            self.breakers[name].failed()

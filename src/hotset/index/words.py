@@ -1,0 +1,361 @@
+"""Full text: tantivy, and nothing of it outside this file.
+
+Queries are built from terms, never parsed from text: no character of a question can be an operator.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import tantivy
+
+from hotset.errors import DiskFull, StoreBusy, StoreFailed
+from hotset.index.analysis import Question, exact, split
+from hotset.index.filters import Numbers
+from hotset.index.generations import FilesDamaged
+from hotset.nouns.finding import Entry
+
+VERSION = f"tantivy {version('tantivy')}"
+"""Its files are read by the version that wrote them."""
+
+_LONGEST_WORD = 64  # what is longer is no word: a hash, a blob
+_LONGEST_IDENTIFIER = 128
+_MOST_TERMS = 32  # of a question, the rarest: the time grows with each, and the common ones say little
+_MOST_PATHS = 2000  # as a condition of the engine: 1.5 ms for 1,000 paths, 7 for 3,000 at 100,000 entries
+_FURTHER = 8  # times as many hits, where too few of the first ones may be shown
+_MOST_LOOKED_AT = 20_000
+_HEAP_BYTES = 32_000_000  # for additions until their commit; the least that tantivy takes is 15 MB
+_FILE_MODE = 0o600
+_LOW_MACRON = "\N{MODIFIER LETTER LOW MACRON}"
+_LOOSE, _TITLE, _EXACT = "body", "title", "exact"
+_WORD = re.compile(r"\w+")
+_PART = re.compile(r"[^\W_]+")
+_PANIC = "PanicException"  # what becomes of a Rust panic: no Exception, and not to be imported
+_K1, _B = 1.2, 0.75  # tantivy's own
+_USUAL_LENGTH = {_LOOSE: 80.0, _TITLE: 8.0, _EXACT: 70.0}  # words of a stretch of about 145 tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A question in terms of the index."""
+
+    loose: tuple[str, ...]
+    """Parts of identifiers and words, stemmed."""
+    exact: tuple[str, ...]
+    """Identifiers of several parts, whole: who writes one means it."""
+    phrases: tuple[tuple[str, ...], ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.loose or self.phrases)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    doc: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """An entry as full text takes it."""
+
+    doc: int
+    entry: Entry
+    numbers: tuple[tuple[str, int], ...]
+
+
+def terms(question: Question) -> Terms:
+    words = [word for word in dict.fromkeys(_WORD.findall(question.text)) if len(word) <= _LONGEST_IDENTIFIER]
+    text, *apart = split([question.text, *words])
+    compound = (word for word, parts in zip(words, apart, strict=True) if " " in parts or "_" in word.strip("_"))
+    return Terms(
+        tuple(dict.fromkeys(_analyzer().analyze(text))),
+        tuple(dict.fromkeys(word.lower() for word in compound))[:_MOST_TERMS],
+        question.phrases,
+    )
+
+
+def match(question: Question) -> str:
+    """The question for FTS5, which stems by itself: every word of it a string, so that none is an operator."""
+    words = list(dict.fromkeys(_PART.findall(split([question.text])[0])))
+    return " OR ".join(f'"{word}"' for word in words[:_MOST_TERMS])
+
+
+def score(asked: Terms, entries: Sequence[tuple[int, Entry]], folded: Words | None) -> list[Found]:
+    """What entries that are not folded would be given: the same formula over the same frequencies."""
+    every = [(field, term) for field in (_LOOSE, _TITLE) for term in asked.loose]
+    every += [(_EXACT, term) for term in asked.exact]
+    counted = [(doc, _counts(entry)) for doc, entry in entries]
+    among = Counter(key for _, counts in counted for key in every if counts[key[0]][key[1]])
+    total = len(counted) + (folded.documents if folded else 0)
+    weights = {key: _rarity(among[key] + (folded.frequency(*key) if folded else 0), total) for key in every}
+    return [
+        Found(doc, sum(weights[key] * _share(counts[key[0]], *key) for key in every if counts[key[0]][key[1]]))
+        for doc, counts in counted
+    ]
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Every word of a text as questions name it."""
+    return frozenset(_analyzer().analyze(split([text])[0]))
+
+
+class Words:
+    """The folded full text of one generation, to be searched. Use it from any thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._schema = _schema()
+        with _in_our_words(folder):
+            self._index = _opened(folder, new=False)
+            self._searcher = self._index.searcher()
+
+    def reload(self) -> None:
+        """Sees what was committed since."""
+        with _in_our_words(self._folder):
+            self._index.reload()
+            self._searcher = self._index.searcher()
+
+    @property
+    def documents(self) -> int:
+        return int(self._searcher.num_docs)
+
+    def frequency(self, field: str, term: str) -> int:
+        return int(self._searcher.doc_freq(field, _whole(term) if field == _EXACT else term))
+
+    def search(self, asked: Terms, only: Numbers, hidden: frozenset[int], upto: int, limit: int) -> list[Found]:
+        """The best that are not hidden and have numbers up to `upto`, best first."""
+        if only.nothing or not asked:
+            return []
+        with _in_our_words(self._folder):
+            try:
+                return self._search(asked, only, hidden, upto, limit)
+            except ValueError as error:  # a question that it cannot take says nothing about its files
+                raise StoreFailed(f"full text in {self._folder} could not answer") from error
+
+    def _search(self, asked: Terms, only: Numbers, hidden: frozenset[int], upto: int, limit: int) -> list[Found]:
+        searcher = self._searcher
+        query = self._query(searcher, asked, only)
+        beside = only.paths if only.paths is not None and len(only.paths) > _MOST_PATHS else None
+        look = limit
+        while True:
+            hits = searcher.search(query, look, count=False).hits
+            addresses = [address for _, address in hits]
+            docs = searcher.fast_field_values("doc", addresses) if hits else []
+            paths = searcher.fast_field_values("path", addresses) if beside is not None and hits else None
+            found = [
+                Found(int(doc), float(score))
+                for at, (doc, (score, _)) in enumerate(zip(docs, hits, strict=True))
+                if doc <= upto and doc not in hidden and (paths is None or beside is None or paths[at] in beside)
+            ]
+            if len(found) >= limit or len(hits) < look or look >= _MOST_LOOKED_AT:
+                return found[:limit]
+            look = min(look * _FURTHER, _MOST_LOOKED_AT)
+
+    def _query(self, searcher: Any, asked: Terms, only: Numbers) -> Any:
+        must, should = tantivy.Occur.Must, tantivy.Occur.Should
+        loose = self._rarest(searcher, asked.loose)
+        any_of = [(should, self._term(field, term)) for field in (_LOOSE, _TITLE) for term in loose]
+        any_of += [(should, self._term(_EXACT, _whole(term))) for term in asked.exact]
+        conditions = [(must, self._phrase(phrase)) for phrase in asked.phrases]
+        conditions += [(must, _unscored(query)) for query in self._conditions(only)]
+        # Without conditions it stays a flat list of terms: only then does tantivy skip what cannot be among the best.
+        if not conditions:
+            return tantivy.Query.boolean_query(any_of)
+        asked_for = (should if asked.phrases else must, tantivy.Query.boolean_query(any_of))
+        return tantivy.Query.boolean_query([*conditions, asked_for])
+
+    def _rarest(self, searcher: Any, loose: tuple[str, ...]) -> Sequence[str]:
+        if len(loose) <= _MOST_TERMS:
+            return loose
+        known = [(frequency, term) for term in loose if (frequency := searcher.doc_freq(_LOOSE, term))]
+        return [term for _, term in sorted(known)[:_MOST_TERMS]]
+
+    def _term(self, field: str, term: str) -> Any:
+        return tantivy.Query.term_query(self._schema, field, term, "freq")
+
+    def _phrase(self, phrase: tuple[str, ...]) -> Any:
+        if len(phrase) == 1:
+            return self._term(_EXACT, _whole(phrase[0]))
+        return tantivy.Query.phrase_query(self._schema, _EXACT, [_whole(word) for word in phrase])
+
+    def _conditions(self, only: Numbers) -> Iterable[Any]:
+        for name, numbers in only.sets:
+            if name != "path" or len(numbers) <= _MOST_PATHS:
+                yield tantivy.Query.term_set_query(self._schema, name, sorted(numbers))
+        if only.turns is not None:
+            yield self._range("turn", tantivy.FieldType.Integer, *only.turns)
+        if only.since is not None or only.until is not None:
+            last = None if only.until is None else math.nextafter(only.until, -math.inf)
+            yield self._range("time", tantivy.FieldType.Float, only.since, last)
+
+    def _range(self, field: str, sort: Any, first: float | None, last: float | None) -> Any:
+        """Both ends included."""
+        return tantivy.Query.range_query(self._schema, field, sort, first, last)
+
+
+class WordsWriter:
+    """The one that folds into full text. Raises `StoreBusy` where another one does."""
+
+    def __init__(self, folder: Path, *, new: bool) -> None:
+        self._schema = _schema()
+        self._folder = folder
+        with _in_our_words(folder):
+            self._writer = _opened(folder, new=new).writer(_HEAP_BYTES, 1)
+
+    def add(self, documents: Sequence[Document]) -> None:
+        texts = split([_body(document.entry) for document in documents])
+        titles = split([document.entry.title for document in documents])
+        with _in_our_words(self._folder):
+            for document, text, title in zip(documents, texts, titles, strict=True):
+                self._writer.add_document(_document(document, text, title))
+
+    def forget(self, docs: Iterable[int]) -> None:
+        for doc in docs:
+            self._writer.delete_documents_by_term("doc", doc)
+
+    def forget_beyond(self, doc: int) -> None:
+        """What a fold that did not come to its end has left."""
+        beyond = tantivy.Query.range_query(
+            self._schema, "doc", tantivy.FieldType.Unsigned, doc, None, include_lower=False, include_upper=True
+        )
+        self._writer.delete_documents_by_query(beyond)
+
+    def commit(self) -> None:
+        with _in_our_words(self._folder):
+            self._writer.commit()
+            for path in self._folder.iterdir():  # tantivy leaves them readable for everybody who can look into the folder
+                with suppress(FileNotFoundError):
+                    path.chmod(_FILE_MODE)
+
+    def close(self) -> None:
+        """What was not committed is forgotten."""
+        with suppress(StoreFailed), _in_our_words(self._folder):
+            self._writer.rollback()
+            self._writer.wait_merging_threads()
+
+
+@contextmanager
+def _in_our_words(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, OSError, RuntimeError) as error:
+        said = str(error)
+        if "LockBusy" in said:
+            raise StoreBusy(f"another process writes in {folder}; it will fold what waits") from error
+        if "No space left" in said or "StorageFull" in said:
+            raise DiskFull(f"the disk that holds {folder} is full; make room: the index goes on from where it is") from error
+        raise FilesDamaged(f"full text in {folder} cannot be read or written; it is made again") from error
+    except BaseException as error:
+        if type(error).__name__ == _PANIC:
+            raise FilesDamaged(f"full text in {folder} is damaged; it is made again") from error
+        raise
+
+
+def _opened(folder: Path, *, new: bool) -> Any:
+    index = tantivy.Index(_schema(), str(folder), reuse=True) if new else tantivy.Index.open(str(folder))
+    index.register_tokenizer("loose", _analyzer())
+    index.register_tokenizer("exact", _exactly())
+    index.config_reader("manual")
+    return index
+
+
+@cache
+def _schema() -> Any:
+    builder = tantivy.SchemaBuilder()
+    builder.add_unsigned_field("doc", fast=True, indexed=True)
+    builder.add_text_field(_LOOSE, tokenizer_name="loose", index_option="freq")
+    builder.add_text_field(_TITLE, tokenizer_name="loose", index_option="freq")
+    builder.add_text_field(_EXACT, tokenizer_name="exact", index_option="position")
+    for name in ("sort", "kind", "session", "agent"):
+        builder.add_unsigned_field(name, indexed=True)
+    builder.add_unsigned_field("path", indexed=True, fast=True)
+    builder.add_integer_field("turn", fast=True)
+    builder.add_float_field("time", fast=True)
+    return builder.build()
+
+
+@cache
+def _analyzer() -> Any:
+    filters = tantivy.Filter
+    return (
+        tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+        .filter(filters.remove_long(_LONGEST_WORD))
+        .filter(filters.lowercase())
+        .filter(filters.ascii_fold())
+        .filter(filters.stemmer("english"))
+        .build()
+    )
+
+
+@cache
+def _exactly() -> Any:
+    filters = tantivy.Filter
+    return (
+        tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+        .filter(filters.remove_long(_LONGEST_IDENTIFIER))
+        .filter(filters.lowercase())
+        .build()
+    )
+
+
+def _document(document: Document, text: str, title: str) -> Any:
+    entry = document.entry
+    made = tantivy.Document()
+    made.add_unsigned("doc", document.doc)
+    made.add_text(_LOOSE, text)
+    made.add_text(_TITLE, title)
+    made.add_text(_EXACT, _whole(_plain(entry.text)))
+    made.add_text(_EXACT, _whole(_plain(entry.title)))
+    for name, number in document.numbers:
+        made.add_unsigned(name, number)
+    made.add_integer("turn", entry.turn)
+    made.add_float("time", entry.time)
+    return made
+
+
+def _body(entry: Entry) -> str:
+    """A title's words count as those of the text, too: that is what makes them weigh more."""
+    return f"{entry.title}\n{entry.text}" if entry.title else entry.text
+
+
+def _whole(text: str) -> str:
+    """Identifiers stay whole with what tantivy takes for a letter in the place of `_`; a pattern of ours takes twice the time."""
+    return text.replace("_", _LOW_MACRON)
+
+
+def _unscored(query: Any) -> Any:
+    return tantivy.Query.const_score_query(query, 0.0)
+
+
+def _plain(text: str) -> str:
+    """tantivy reads UTF-8 alone."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _counts(entry: Entry) -> dict[str, Counter[str]]:
+    text, title = split([_body(entry), entry.title])
+    return {
+        _LOOSE: Counter(_analyzer().analyze(text)),
+        _TITLE: Counter(_analyzer().analyze(title)),
+        _EXACT: Counter(exact(f"{entry.text}\n{entry.title}")),
+    }
+
+
+def _rarity(documents: int, total: int) -> float:
+    return math.log(1 + (total - documents + 0.5) / (documents + 0.5))
+
+
+def _share(counts: Counter[str], field: str, term: str) -> float:
+    often = counts[term]
+    length = counts.total() / _USUAL_LENGTH[field]
+    return often * (1 + _K1) / (often + _K1 * (1 - _B + _B * length))

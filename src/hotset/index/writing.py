@@ -1,0 +1,250 @@
+"""The writer's role: one process of a project folds what was added into the fast structures, the others read them.
+
+The role is a lock on a file: it ends with its process, however that ends. A fold is written into files first and counts when
+one commit of the rows' database says so; cut off at any moment it leaves only what the next one writes over.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from hotset.errors import BadInput
+from hotset.index import analysis, vectors, words
+from hotset.index.embed.port import Embedder
+from hotset.index.entries import Entries, Numbered
+from hotset.index.generations import FilesDamaged, Generation, Generations
+from hotset.index.rows import Rows
+from hotset.index.vectors import Floats, VectorsWriter
+from hotset.index.words import Document, WordsWriter
+from hotset.nouns.finding import Entry
+from hotset.store.folder import private_file
+
+_ROLE = "writer"
+_AT_ONCE = 16_384  # entries: each commit is a segment of full text, and each segment makes every search longer
+_EMBED_AT_ONCE = 256
+_WASTED = 0.5  # of the rows are empty: then a new generation is smaller and faster
+_WASTED_LEAST = 10_000
+_GENERATION = "generation-"
+
+
+class Role:
+    """The right to fold, held by one process at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _ROLE
+        self._file: int | None = None
+
+    @property
+    def held(self) -> bool:
+        return self._file is not None
+
+    def take(self) -> bool:
+        if self._file is not None:
+            return True
+        file = private_file(self._path)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(file, 0)
+            os.pwrite(file, str(os.getpid()).encode(), 0)
+        except BlockingIOError:
+            os.close(file)
+            return False
+        except OSError:  # a full disk takes no number; the lock counts
+            pass
+        self._file = file
+        return True
+
+    def give_up(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def holder(self) -> int | None:
+        """Who holds it, as far as one can tell."""
+        if self._file is not None:
+            return os.getpid()
+        try:
+            file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            told = os.pread(file, 20, 0)
+            return int(told) if told.isdigit() else 0
+        else:
+            return None
+        finally:
+            os.close(file)
+
+
+def identity(embedder: Embedder | None) -> str:
+    """What the folded structures depend on: where one of these changes, they are made anew."""
+    made_by = {"analysis": analysis.VERSION, "words": words.VERSION, "vectors": vectors.VERSION}
+    return json.dumps({**made_by, "embedder": embedder.id if embedder else "", "size": embedder.size if embedder else 0})
+
+
+def embedder_of(identity: str) -> str:
+    try:
+        return str(json.loads(identity)["embedder"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def folder_of(folder: Path, generation: Generation) -> Path:
+    return folder / f"{_GENERATION}{generation.number}"
+
+
+class Folding:
+    """Folds, for whoever holds the role. One thread at a time."""
+
+    def __init__(self, folder: Path, rows: Rows, entries: Entries, embedder: Embedder | None) -> None:
+        self._folder = folder
+        self._entries = entries
+        self._generations = Generations(rows)
+        self._embedder = embedder
+        self._identity = identity(embedder)
+        self._lock = threading.Lock()
+        self._open: tuple[int, WordsWriter, VectorsWriter | None] | None = None
+        self.unfit = 0
+        """Entries whose vectors were no numbers: they are found by their words alone."""
+
+    def fold(self) -> bool:
+        """Until nothing waits any more; was there anything? Raises a `HotsetError` where it has to be tried again."""
+        with self._lock:
+            self._entries.drop_outdated()
+            generation = self._target()
+            waited = self._behind(generation)
+            try:
+                while self._behind(generation):
+                    generation = self._step(generation)
+            except FilesDamaged:
+                self._close()
+                self._generations.condemn(generation.number)
+                raise
+            except BaseException:
+                self._close()
+                raise
+            if waited:
+                self._clear_away()
+            return waited
+
+    def close(self) -> None:
+        with self._lock:
+            self._close()
+
+    def _target(self) -> Generation:
+        """Ours, serving or under way; a new one where there is none, or where the one that serves is mostly empty."""
+        ours = [each for each in self._generations.every() if each.identity == self._identity]
+        if not ours or (ours[-1].serving and self._mostly_empty()):
+            return self._generations.new(self._identity)
+        return ours[-1]
+
+    def _mostly_empty(self) -> bool:
+        meaning = self._open[2] if self._open is not None else None
+        return meaning is not None and meaning.rows >= _WASTED_LEAST and meaning.alive() < (1 - _WASTED) * meaning.rows
+
+    def _behind(self, generation: Generation) -> bool:
+        return not generation.serving or self._generations.behind(generation)
+
+    def _step(self, generation: Generation) -> Generation:
+        full_text, meaning = self._writers(generation)
+        forgotten = self._generations.removed()
+        batch = self._entries.beyond(generation.folded, _AT_ONCE)
+        if batch:
+            if meaning is not None:
+                meaning.append(self._embedded(batch), _columns(batch))
+            full_text.add([_document(each) for each in batch])
+        full_text.forget(forgotten)
+        if meaning is not None:
+            meaning.forget(forgotten)
+            meaning.sync()
+        full_text.commit()
+        after = replace(
+            generation,
+            folded=batch[-1].doc if batch else generation.folded,
+            rows=meaning.rows if meaning is not None else 0,
+            serving=generation.serving or len(batch) < _AT_ONCE,
+        )
+        self._generations.folded(after, forgotten)
+        return after
+
+    def _writers(self, generation: Generation) -> tuple[WordsWriter, VectorsWriter | None]:
+        if self._open is not None and self._open[0] == generation.number:
+            return self._open[1:]
+        self._close()
+        folder = folder_of(self._folder, generation)
+        if not generation.folded:
+            for made in (folder, folder / "words"):
+                made.mkdir(mode=0o700, exist_ok=True)
+        meaning = VectorsWriter(folder, self._embedder.size, generation.rows) if self._embedder is not None else None
+        try:
+            full_text = WordsWriter(folder / "words", new=not generation.folded)
+        except BaseException:
+            if meaning is not None:
+                meaning.close()
+            raise
+        full_text.forget_beyond(generation.folded)
+        self._open = generation.number, full_text, meaning
+        return full_text, meaning
+
+    def _close(self) -> None:
+        if self._open is not None:
+            _, full_text, meaning = self._open
+            self._open = None
+            if meaning is not None:
+                meaning.close()
+            full_text.close()
+
+    def _embedded(self, batch: Sequence[Numbered]) -> Floats:
+        assert self._embedder is not None
+        made = []
+        for at in range(0, len(batch), _EMBED_AT_ONCE):
+            some = [embedded_text(each.entry) for each in batch[at : at + _EMBED_AT_ONCE]]
+            made.append(embed(self._embedder, some))
+        every = np.concatenate(made)
+        unfit = ~np.isfinite(every).all(axis=1)
+        if unfit.any():
+            self.unfit += int(np.count_nonzero(unfit))
+            every[unfit] = 0
+        return every
+
+    def _clear_away(self) -> None:
+        """Folders that no generation needs any more. Whoever still reads them has them open."""
+        known = {folder_of(self._folder, each).name for each in self._generations.every()}
+        for path in self._folder.glob(f"{_GENERATION}*"):
+            if path.name not in known:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def embed(embedder: Embedder, texts: Sequence[str]) -> Floats:
+    """Vectors of the promised form, or `BadInput`."""
+    made = np.array(embedder.embed(texts), np.float32)
+    if made.shape != (len(texts), embedder.size):
+        raise BadInput(f"the embedder {embedder.id} gave {made.shape} instead of {(len(texts), embedder.size)}")
+    return made
+
+
+def embedded_text(entry: Entry) -> str:
+    """What an entry's vector is made from."""
+    return f"{entry.title}\n{entry.text}" if entry.title else entry.text
+
+
+def _document(numbered: Numbered) -> Document:
+    names = ("sort", "kind", "session", "agent", "path")
+    return Document(numbered.doc, numbered.entry, tuple((name, getattr(numbered, name)) for name in names))
+
+
+def _columns(batch: Sequence[Numbered]) -> dict[str, list[float]]:
+    names = ("doc", "sort", "kind", "session", "agent", "path")
+    own = {name: [getattr(each, name) for each in batch] for name in names}
+    return {**own, "turn": [each.entry.turn for each in batch], "time": [each.entry.time for each in batch]}

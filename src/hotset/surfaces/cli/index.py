@@ -1,0 +1,334 @@
+"""`hotset index`: the project's files, found by whoever asks for them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hotset.config import Config
+from hotset.sources.code.consent import Answer, consent
+from hotset.surfaces.cli.consenting import allow, is_allowed
+from hotset.surfaces.cli.ending import FOUND, INTERRUPTED, OK
+from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.surfaces.cli.terminal import console, count, emit, emit_json, moment, say, size, span
+
+if TYPE_CHECKING:
+    from hotset.index.port import State
+    from hotset.sources.code.indexing import Progress, Report
+    from hotset.sources.code.manifest import Totals
+
+_LOOK_SECONDS = 0.5  # between two looks whether it is still allowed
+_NICENESS = 10  # beside an agent that works
+_MOST_NAMED = 5
+
+
+@click.command(
+    epilog=examples(
+        "hotset index",
+        "hotset index . --yes",
+        "hotset index --watch",
+        "hotset index --status --json",
+        "hotset index --revoke",
+    )
+)
+@click.argument("path", required=False, type=click.Path(exists=True, file_okay=False))
+@of_project
+@click.option("--yes", is_flag=True, help="Allow it without being asked; for scripts.")
+@click.option("--watch", is_flag=True, help="Go on until Ctrl-C: what is changed is found a moment later.")
+@click.option("--status", is_flag=True, help="Tell what is indexed and how fresh it is; read nothing.")
+@click.option("--revoke", is_flag=True, help="Take the permission back and remove what was made of the files.")
+@click.option("--while-stdin", is_flag=True, hidden=True, help="Stop when stdin closes: whoever started us is gone.")
+@as_json
+def index(
+    chosen: Chosen,
+    path: str | None,
+    *,
+    yes: bool,
+    watch: bool,
+    status: bool,
+    revoke: bool,
+    while_stdin: bool,
+    as_json: bool,
+) -> int:
+    """Index the project's files, so that you and your agents can search them; only what changed is read again.
+
+    PATH is the project, or a folder in it. You are asked once for each project before anything is read. Files that .gitignore
+    or .hotsetignore exclude, binary, generated and very large ones are left out, and so are secrets.
+    """
+    if sum((watch, status, revoke)) > 1:
+        raise click.UsageError("--watch, --status and --revoke do not go together")
+    chosen = replace(chosen, project=path or chosen.project)
+    config = chosen.config()
+    if status:
+        return _tell_status(chosen, config, as_json=as_json)
+    if revoke:
+        return _revoke(chosen, config)
+    if not allow(chosen, config, yes=yes):
+        return FOUND
+    with _until_told(config, while_stdin=while_stdin) as stop:
+        return _run(chosen, config, stop, watch=watch, as_json=as_json)
+
+
+def _run(chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, as_json: bool) -> int:
+    from hotset.runtime.following import open_index  # noqa: PLC0415
+    from hotset.sources.code.indexing import index_project, manifest_identity  # noqa: PLC0415 - 0.2 s; a refusal comes first
+    from hotset.sources.code.manifest import Manifest  # noqa: PLC0415
+    from hotset.sources.code.parsing import Parsers  # noqa: PLC0415
+    from hotset.sources.code.watch import watch_project  # noqa: PLC0415
+    from hotset.surfaces.project_index import indexing  # noqa: PLC0415
+
+    with (
+        indexing(config.folder),
+        closing(open_index(config.folder)) as opened,
+        Manifest(config.folder, manifest_identity()) as manifest,
+        Parsers() as parsers,
+    ):
+        with _bar(chosen) as moved:
+            report = index_project(config.project, opened, manifest, parsers=parsers, progress=moved, stop=stop.is_set)
+            if not report.stopped:
+                opened.fold()
+        if as_json:
+            emit_json(_document(config, report))
+        else:
+            _tell(chosen, config, report)
+        if report.stopped:
+            say("hotset: stopped; what is indexed stays, and the next run goes on from here", quiet=chosen.quiet)
+            return INTERRUPTED
+        if watch:
+            say(f"watching {config.project}; stop with Ctrl-C", quiet=chosen.quiet)
+            told = _tell_update(quiet=chosen.quiet)
+            watch_project(config.project, opened, manifest, stop=stop, parsers=parsers, updated=told)
+            say("stopped", quiet=chosen.quiet)
+    return FOUND if report.skipped.get("cannot be read") else OK
+
+
+@contextmanager
+def _until_told(config: Config, *, while_stdin: bool) -> Iterator[threading.Event]:
+    """An event that is set by Ctrl-C, by whoever takes the permission back, and where asked for by the end of stdin.
+
+    A second Ctrl-C ends it the hard way; the next run goes on from there as well.
+    """
+    stop = threading.Event()
+
+    def told(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def look() -> None:
+        while not stop.wait(_LOOK_SECONDS):
+            if not is_allowed(config):
+                stop.set()
+
+    def read() -> None:
+        while os.read(0, 4096):
+            pass
+        stop.set()
+
+    before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
+    threading.Thread(target=look, daemon=True, name="hotset-consent").start()
+    if while_stdin:
+        os.nice(_NICENESS)
+        threading.Thread(target=read, daemon=True, name="hotset-stdin").start()
+    try:
+        yield stop
+    finally:
+        stop.set()
+        for number, disposition in before.items():
+            signal.signal(number, disposition)
+
+
+@contextmanager
+def _bar(chosen: Chosen) -> Iterator[Callable[[Progress], None]]:
+    """A progress bar on stderr, where a person watches; otherwise nothing."""
+    if chosen.quiet or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("files  {task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("looking for changes", total=None, rate="")
+
+        def moved(to: Any) -> None:
+            done = to.done >= to.total
+            bar.update(
+                task,
+                description="making it fast to search" if done else "indexing",
+                completed=to.done,
+                total=to.total,
+                rate=f"{to.done / max(to.seconds, 0.001):,.0f}/s",
+            )
+
+        yield moved
+
+
+def _tell(chosen: Chosen, config: Config, report: Report) -> None:
+    emit(f"{config.project}: {_counted(report)}, {size(report.bytes)}")
+    what = (
+        f"{count(report.changed, 'file')} read, {report.removed:,} gone"
+        if report.changed or report.removed
+        else "nothing changed"
+    )
+    emit(f"  this run  {what}; {span(report.seconds)}")
+    if report.sealed:
+        emit(f"  sealed    {count(report.sealed, 'secret')}: found by their form, replaced before anything was indexed")
+    if report.skipped:
+        emit(f"  left out  {_listed(report.skipped)}")
+    for why, times in report.failed.items():
+        emit(f"  in part   {times:,} {why}: {_some(report.failures, times)}")
+    for named in report.examples.get("cannot be read", ()):
+        emit(f"  failed    {named.path}: {named.why}")
+    if not report.stopped:
+        say(f'\nSearch with: {chosen.hint("search")} "what you are looking for"', quiet=chosen.quiet)
+
+
+def _counted(known: Report | Totals) -> str:
+    return ", ".join((count(known.files, "file"), count(known.symbols, "symbol"), count(known.chunks, "chunk")))
+
+
+def _listed(skipped: Mapping[str, int]) -> str:
+    return ", ".join(f"{times:,} {why}" for why, times in sorted(skipped.items(), key=lambda each: -each[1]))
+
+
+def _some(names: Sequence[str], of: int) -> str:
+    return ", ".join(names[:_MOST_NAMED]) + (" ..." if of > _MOST_NAMED else "")
+
+
+def _tell_update(*, quiet: bool) -> Callable[[Report], None]:
+    def told(report: Report) -> None:
+        gone = f", {report.removed:,} gone" if report.removed else ""
+        say(f"{time.strftime('%H:%M:%S')} {count(report.changed, 'file')} changed{gone}; {span(report.seconds)}", quiet=quiet)
+
+    return told
+
+
+def _document(config: Config, report: Report) -> dict[str, Any]:
+    return {
+        "project": str(config.project),
+        "files": report.files,
+        "symbols": report.symbols,
+        "chunks": report.chunks,
+        "bytes": report.bytes,
+        "changed": report.changed,
+        "removed": report.removed,
+        "sealed": report.sealed,
+        "skipped": dict(report.skipped),
+        "examples": {str(why): [each.path for each in some] for why, some in report.examples.items()},
+        "in_part": dict(report.failed),
+        "in_part_files": list(report.failures),
+        "seconds": round(report.seconds, 3),
+        "stopped": report.stopped,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is indexed of a project, and how fresh it is."""
+
+    project: str
+    folder: str
+    answer: Answer
+    since: float
+    indexer: int | None
+    """The process that indexes now, or watches."""
+    code: Totals | None
+    fresh: bool | None
+    """Nothing changed since; None where nothing is indexed."""
+    index: State | None
+
+
+def _standing(config: Config) -> Standing:
+    from hotset.runtime.following import open_index  # noqa: PLC0415
+    from hotset.sources.code.indexing import manifest_identity  # noqa: PLC0415
+    from hotset.sources.code.manifest import Manifest  # noqa: PLC0415
+    from hotset.surfaces.project_index import has_code, index_folder, who_indexes  # noqa: PLC0415
+
+    said = consent(config.folder)
+    about = said.answer if said.root == str(config.project) else Answer.UNANSWERED
+    code = fresh = state = None
+    if index_folder(config.folder).exists():
+        with closing(open_index(config.folder, folds=False)) as opened:
+            state = opened.state()
+    if has_code(config.folder) and is_allowed(config):
+        with Manifest(config.folder, manifest_identity()) as manifest:
+            code, fresh = manifest.totals(), manifest.edited(config.project) == {}
+    return Standing(str(config.project), str(config.folder), about, said.when, who_indexes(config.folder), code, fresh, state)
+
+
+def _tell_status(chosen: Chosen, config: Config, *, as_json: bool) -> int:
+    standing = _standing(config)
+    if as_json:
+        emit_json(standing)
+        return OK if standing.code is not None else FOUND
+    emit(f"project  {standing.project}")
+    if standing.answer is Answer.UNANSWERED:
+        emit(f"files    not indexed; nobody was asked yet: {chosen.hint('index')}")
+    elif standing.answer is Answer.DENIED:
+        emit(f"files    not indexed; that was refused on {moment(standing.since)}. To change that: {chosen.hint('index')}")
+    else:
+        _tell_code(chosen, standing)
+    if standing.index is not None:
+        _tell_index(standing.index)
+        emit(f"kept in  {standing.folder}")
+    return OK if standing.code is not None else FOUND
+
+
+def _tell_code(chosen: Chosen, standing: Standing) -> None:
+    emit(f"allowed  since {moment(standing.since)}; to take it back: {chosen.hint('index --revoke')}")
+    if standing.code is None:
+        emit(f"files    not indexed yet: {chosen.hint('index')}")
+        return
+    emit(f"files    {_counted(standing.code)}, {size(standing.code.bytes)}")
+    if standing.code.refused:
+        emit(f"left out {_listed(standing.code.refused)}")
+    if standing.indexer:
+        emit(f"fresh    process {standing.indexer} watches them, or reads them just now")
+    else:
+        emit(
+            "fresh    yes"
+            if standing.fresh
+            else f"fresh    no, something changed since; to bring it up to date: {chosen.hint('index')}"
+        )
+
+
+def _tell_index(state: State) -> None:
+    emit(f"index    {state.entries:,} stretches of text, {size(state.bytes)}")
+    if state.lag:
+        emit(f"lag      {state.lag:,} of these are found by their words alone so far")
+    emit(f"meaning  by {state.embedder or 'nothing yet: found by words alone'}")
+    if state.building is not None:
+        emit(f"building a new one: {state.building:.0%}")
+    for trouble in state.troubles:
+        emit(click.style(f"trouble  {trouble}", fg="yellow"))
+
+
+def _revoke(chosen: Chosen, config: Config) -> int:
+    from hotset.surfaces.project_index import take_out  # noqa: PLC0415
+
+    known = consent(config.folder).answer is not Answer.UNANSWERED or config.folder.exists()
+    alone = take_out(config.folder)
+    if not known:
+        say("nothing was indexed of this project, and nobody was asked", quiet=chosen.quiet)
+        return OK
+    say(f"removed: nothing made of the files of {config.project} is kept, and none of them is read", quiet=chosen.quiet)
+    say("conversations are kept as before; you are asked again before anything is indexed", quiet=chosen.quiet)
+    if alone:
+        return OK
+    say("hotset: another hotset has the index open; run this again once it has stopped, and the last traces go as well")
+    return FOUND

@@ -1,0 +1,47 @@
+"""`hotset mcp`: the project's code and history for any agent, over MCP on stdin and stdout."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+
+import click
+
+from hotset.surfaces.cli.ending import FAILED
+from hotset.surfaces.cli.following import Following
+from hotset.surfaces.cli.options import Chosen, examples, of_project
+from hotset.surfaces.cli.terminal import say
+
+
+@click.command(
+    epilog=examples(
+        "hotset mcp",
+        "hotset mcp --project ~/src/shop",
+    )
+    + "\n\n\b\nConnect an agent:\n"
+    "  claude mcp add hotset -- hotset mcp\n"
+    "  codex mcp add hotset -- hotset mcp\n"
+    '  {"mcpServers": {"hotset": {"command": "hotset", "args": ["mcp"]}}}'
+)
+@of_project
+def mcp(chosen: Chosen) -> int | None:
+    """Serve the project's code and history to an agent, over MCP on stdin and stdout.
+
+    Tools: search_code, get_file, outline; search_history, retrieve_context, get_turn_range. All of them read only. The code
+    tools work once somebody has allowed that the project is indexed: hotset index.
+    """
+    if sys.stdin.isatty():
+        say(f"hotset: an agent starts this, and talks to it on stdin; see: {chosen.hint('mcp --help')}")
+        return FAILED
+    from hotset.surfaces.mcp.project import Project  # noqa: PLC0415 - 0.3 s; help should not pay for it
+    from hotset.surfaces.mcp.protocol import Server  # noqa: PLC0415
+    from hotset.surfaces.mcp.stdio import serve  # noqa: PLC0415
+    from hotset.surfaces.mcp.tools import INSTRUCTIONS, tools  # noqa: PLC0415
+
+    logging.getLogger("hotset").addHandler(logging.StreamHandler(sys.stderr))
+    config = chosen.config()
+    with Project(config) as project, Following(config):
+        threading.Thread(target=project.warm, name="hotset-warm", daemon=True).start()
+        serve(Server(tools(project), INSTRUCTIONS).answer)
+    return None

@@ -1,0 +1,103 @@
+"""The project that an agent asks about: its store, its index and its files, opened when they are first needed."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from hotset import tokens
+from hotset.config import Config
+from hotset.errors import HotsetError, NotFound
+from hotset.index.port import Index
+from hotset.nouns.finding import Query
+from hotset.nouns.page import SessionId
+from hotset.runtime.following import open_index
+from hotset.sources.code.consent import consent
+from hotset.sources.code.parsing import Parsers
+from hotset.store.folder import DATABASE
+from hotset.store.port import Store
+from hotset.store.sqlite import SqliteStore
+from hotset.surfaces.project_index import has_code, index_folder
+
+
+class Project:
+    """Use it from one thread, but for `warm`; and close it."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._opened = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def warm(self) -> None:
+        """Loads what the first answers need, while the agent is still starting. What fails here fails again where it is told."""
+        tokens.warm()
+        with suppress(HotsetError):
+            if self._config.search and index_folder(self._config.folder).exists():
+                self._index.search(Query("warm"))
+
+    @property
+    def root(self) -> Path:
+        """The folder of its files. Raises `NotFound` while nobody has allowed that they are read."""
+        if not self._allowed:
+            raise NotFound(
+                "nobody has allowed yet that the files of this project are indexed; whoever you work for can: hotset index. "
+                "Until then read them with your own tools"
+            )
+        return self._config.project
+
+    @property
+    def code(self) -> Index:
+        """An index that has the project's files in it. Raises `NotFound` while there is none."""
+        if self.root and not has_code(self._config.folder):
+            raise NotFound("the files of this project are about to be indexed; ask again in a moment")
+        return self._index
+
+    @property
+    def said(self) -> Index | None:
+        """An index for what the store keeps; None where the operator wants none."""
+        return self._index if self._config.search else None
+
+    @property
+    def store(self) -> Store:
+        """Raises `NotFound` while nothing is kept."""
+        if not (self._config.folder / DATABASE).exists():
+            raise NotFound(
+                "nothing is kept of this project's conversations yet: they have to go through hotset (hotset wrap AGENT)"
+            )
+        return self._store
+
+    def session(self, named: str) -> SessionId | None:
+        """The session of that id, key or beginning of an id; the latest one where none is named. Raises `NotFound`."""
+        every = list(self.store.sessions())
+        if not named:
+            return every[-1].id if every else None
+        exact = [each.id for each in every if named in (each.id, each.key)]
+        found = exact or [each.id for each in every if each.id.startswith(named)]
+        if len(found) != 1:
+            told = "several sessions begin" if found else "no session begins"
+            latest = ", ".join(each.id for each in every[-3:])
+            raise NotFound(f"{told} with {named[:80]!r}; the latest are {latest}; search_history finds others by what was said")
+        return found[0]
+
+    @property
+    def _allowed(self) -> bool:
+        return consent(self._config.folder).allows(self._config.project)
+
+    @cached_property
+    def parsers(self) -> Parsers:
+        return self._opened.enter_context(Parsers(processes=1))
+
+    @cached_property
+    def _store(self) -> Store:
+        return self._opened.enter_context(closing(SqliteStore.open(self._config.folder)))
+
+    @cached_property
+    def _index(self) -> Index:
+        return self._opened.enter_context(closing(open_index(self._config.folder)))

@@ -1,0 +1,181 @@
+"""MCP for a server that offers tools and nothing else: from a message to the one that answers it.
+
+Both eras are spoken: the handshake of 2025-11-25 and before, and the requests of 2026-07-28, each of which carries its version.
+A request is understood by its own form, so nothing is remembered between two of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from hotset import __version__
+from hotset.errors import HotsetError
+
+MODERN = "2026-07-28"
+HANDSHAKES = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+"""The newest is offered to a client that asks for one we do not know."""
+
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
+UNSUPPORTED_VERSION = -32022
+
+_META = "io.modelcontextprotocol/"
+_LIST_MS = 3_600_000  # for which a client may keep our list of tools: it never changes while we run
+_SERVER = {"name": "hotset", "title": "hotset", "version": __version__}
+
+_log = logging.getLogger("hotset")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a tool answers."""
+
+    text: str
+    failed: bool = False
+    """The text tells the model what went wrong, or what to ask instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    name: str
+    title: str
+    description: str
+    schema: Mapping[str, Any]
+    """The JSON schema of its arguments."""
+    call: Callable[[Mapping[str, Any]], Said]
+
+    def told(self) -> dict[str, Any]:
+        """As it stands in the list. All of our tools read, and only what is on this machine."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "inputSchema": self.schema,
+            "annotations": {"title": self.title, "readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
+        }
+
+
+class Server:
+    """Knows its tools, and answers messages one by one."""
+
+    def __init__(self, tools: Sequence[Tool], instructions: str) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+        self._instructions = instructions
+
+    def answer(self, message: bytes) -> bytes | None:
+        """The answer to one message, in one line; None where none is due."""
+        try:
+            said = msgspec.json.decode(message)
+        except (ValueError, RecursionError):
+            return failure(None, PARSE_ERROR, "this is not JSON")
+        if not isinstance(said, dict) or said.get("jsonrpc") != "2.0":
+            return failure(None, INVALID_REQUEST, "a message is one JSON-RPC 2.0 object")
+        if "method" not in said or "id" not in said:  # an answer, or a notification: nothing of ours waits for either
+            return None
+        return self._answered(said["method"], said["id"], said.get("params"))
+
+    def _answered(self, method: Any, id: Any, params: Any) -> bytes:
+        if not isinstance(method, str) or isinstance(id, bool) or not isinstance(id, str | int):
+            return failure(None, INVALID_REQUEST, "a request has a method and an id, which is a string or a whole number")
+        try:
+            result = self._result(method, params or {})
+        except _Refused as error:
+            return failure(id, error.code, str(error), error.data)
+        except Exception as error:  # a bug of ours costs one answer, not the agent all of its tools
+            _log.exception("%s failed", method)
+            return failure(id, INTERNAL_ERROR, f"hotset failed ({type(error).__name__}); its log tells more")
+        return msgspec.json.encode({"jsonrpc": "2.0", "id": id, "result": result})
+
+    def _result(self, method: str, params: Any) -> dict[str, Any]:
+        if not isinstance(params, dict):
+            raise _Refused(INVALID_PARAMS, "params must be an object")
+        if _is_modern(params):
+            return self._modern(method, params)
+        match method:
+            case "initialize":
+                return self._initialised(params)
+            case "ping":
+                return {}
+            case "tools/list":
+                return self._listed()
+            case "tools/call":
+                return self._called(params)
+        raise _Refused(METHOD_NOT_FOUND, f"there is no method {method[:80]!r} here")
+
+    def _modern(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        _check_envelope(params["_meta"])
+        kept = {"ttlMs": _LIST_MS, "cacheScope": "private"}
+        match method:
+            case "server/discover":
+                result = {
+                    "supportedVersions": [MODERN, *HANDSHAKES],
+                    "capabilities": {"tools": {}},
+                    "instructions": self._instructions,
+                    **kept,
+                }
+            case "tools/list":
+                result = {**self._listed(), **kept}
+            case "tools/call":
+                result = self._called(params)
+            case _:
+                raise _Refused(METHOD_NOT_FOUND, f"there is no method {method[:80]!r} here")
+        return {**result, "resultType": "complete", "_meta": {f"{_META}serverInfo": _SERVER}}
+
+    def _initialised(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        wanted = params.get("protocolVersion")
+        return {
+            "protocolVersion": wanted if wanted in HANDSHAKES else HANDSHAKES[0],
+            "capabilities": {"tools": {}},
+            "serverInfo": _SERVER,
+            "instructions": self._instructions,
+        }
+
+    def _listed(self) -> dict[str, Any]:
+        return {"tools": [tool.told() for tool in self._tools.values()]}
+
+    def _called(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        name, arguments = params.get("name"), params.get("arguments")
+        if not isinstance(name, str) or name not in self._tools:
+            raise _Refused(INVALID_PARAMS, f"no tool {str(name)[:80]!r} here; there are {', '.join(self._tools)}")
+        if not isinstance(arguments, dict | None):
+            raise _Refused(INVALID_PARAMS, f"{name}: arguments must be an object")
+        try:
+            said = self._tools[name].call(arguments or {})
+        except HotsetError as error:
+            said = Said(f"[hotset: {error}]", failed=True)
+        return {"content": [{"type": "text", "text": said.text}], "isError": said.failed}
+
+
+class _Refused(Exception):
+    """A request that is no request of this protocol."""
+
+    def __init__(self, code: int, sentence: str, data: Any = None) -> None:
+        super().__init__(sentence)
+        self.code = code
+        self.data = data
+
+
+def _is_modern(params: Mapping[str, Any]) -> bool:
+    meta = params.get("_meta")
+    return isinstance(meta, dict) and f"{_META}protocolVersion" in meta
+
+
+def _check_envelope(meta: Mapping[str, Any]) -> None:
+    version = meta[f"{_META}protocolVersion"]
+    if version != MODERN:
+        raise _Refused(
+            UNSUPPORTED_VERSION,
+            "unsupported protocol version",
+            {"supported": [MODERN, *HANDSHAKES], "requested": str(version)[:80]},
+        )
+    if not isinstance(meta.get(f"{_META}clientCapabilities"), dict):
+        raise _Refused(INVALID_PARAMS, f"_meta needs {_META}clientCapabilities, an object")
+
+
+def failure(id: str | int | None, code: int, sentence: str, data: Any = None) -> bytes:
+    error = {"code": code, "message": sentence} | ({} if data is None else {"data": data})
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": id, "error": error})

@@ -1,0 +1,104 @@
+"""The project's files in its index: who may bring them in, how they are found, and how they leave it again."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from hotset.errors import StoreBusy
+from hotset.index.port import Index
+from hotset.nouns.finding import Hits, Query, Sort
+from hotset.runtime.following import open_index
+from hotset.sources.code import consent
+from hotset.sources.code.manifest import DATABASE as MANIFEST
+from hotset.sources.code.manifest import remove_manifest
+from hotset.store.folder import private_file, private_folder
+
+_INDEX = "index"
+_INDEXING = "code.indexing"
+_CLOSE = 0.4  # cosine; of words that mean nothing to this project's own sources none came above 0.35
+_PATIENCE = 10.0  # seconds for whoever indexes to notice that it no longer may
+_POLL_SECONDS = 0.05
+
+
+def index_folder(folder: Path) -> Path:
+    """Where the index is, in a project's data folder."""
+    return folder / _INDEX
+
+
+def find_code(index: Index, query: Query) -> Hits:
+    """Stretches of the project's files that speak of it: those without a word of it only where their meaning is close."""
+    found = index.search(replace(query, only=replace(query.only, sorts=frozenset({Sort.CODE}))))
+    return replace(found, hits=tuple(hit for hit in found.hits if hit.by_words is not None or (hit.by_meaning or 0.0) >= _CLOSE))
+
+
+def has_code(folder: Path) -> bool:
+    """Was anything of the project's files ever indexed, and not removed?"""
+    return (folder / MANIFEST).exists() and index_folder(folder).exists()
+
+
+@contextmanager
+def indexing(folder: Path, patience: float = 0.0) -> Iterator[None]:
+    """The right to bring the project's files into its index, held by one process at a time. Raises `StoreBusy`."""
+    file = private_file(private_folder(folder) / _INDEXING)
+    deadline = time.monotonic() + patience
+    try:
+        while not _locked(file):
+            if time.monotonic() >= deadline:
+                holder = os.pread(file, 20, 0).decode("ascii", "replace") or "?"
+                raise StoreBusy(
+                    f"process {holder} indexes this project already and keeps it up to date; see: hotset index --status"
+                )
+            time.sleep(_POLL_SECONDS)
+        os.ftruncate(file, 0)
+        os.pwrite(file, str(os.getpid()).encode(), 0)
+        yield
+    finally:
+        os.close(file)
+
+
+def who_indexes(folder: Path) -> int | None:
+    """The process that brings the project's files into the index now, or watches them."""
+    try:
+        file = os.open(folder / _INDEXING, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        told = os.pread(file, 20, 0)
+        return None if _locked(file, fcntl.LOCK_SH) or not told.isdigit() else int(told)
+    finally:
+        os.close(file)
+
+
+def take_out(folder: Path) -> bool:
+    """Takes consent back and everything that was made of the project's files away.
+
+    False where another process works with the index: nothing of the files is found any more, but its own files may hold
+    words of them until they are written anew. Raises `StoreBusy` where whoever indexes does not stop.
+    """
+    if not folder.exists():
+        return True
+    consent.revoke(folder)
+    with indexing(folder, _PATIENCE):
+        remove_manifest(folder)
+        if not index_folder(folder).exists():
+            return True
+        with closing(open_index(folder, folds=False)) as index:
+            index.remove(index.wholes(Sort.CODE))
+            alone = index.fold()
+        if alone:  # the index holds what was said, too; that comes back from the store
+            consent.revoke(folder, index_folder(folder))
+        return alone
+
+
+def _locked(file: int, how: int = fcntl.LOCK_EX) -> bool:
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

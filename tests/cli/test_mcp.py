@@ -1,0 +1,249 @@
+"""`hotset mcp`, spoken to by the official client over stdin and stdout, and by clients that are none."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp import ClientSession
+from mcp.client._probe import negotiate_auto
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.shared.exceptions import MCPError
+
+from hotset import tokens
+from hotset.surfaces.mcp.protocol import Said, Server, Tool
+from tests.cli.conftest import LARGE, Desk
+
+FILES = {
+    "src/uploads.py": "class Uploader:\n    def retry(self):\n        '''Tries again when the wire breaks.'''\n        pass\n",
+    "src/long.py": "".join(f"def function_{number}(bears):\n    return bears + {number}\n\n\n" for number in range(400)),
+    "settings.py": 'GITHUB_TOKEN = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"\n',
+}
+Calls = Sequence[tuple[str, dict[str, Any]]]
+
+
+@pytest.fixture
+def shop(filled: Desk) -> Desk:
+    """A desk with a conversation that is kept and a project that is indexed."""
+    write(filled)
+    assert filled.run("index", "--yes").code == 0
+    return filled
+
+
+def write(desk: Desk) -> None:
+    for path, text in FILES.items():
+        (desk.project / path).parent.mkdir(exist_ok=True)
+        (desk.project / path).write_text(text)
+
+
+def talk(desk: Desk, calls: Calls, *, modern: bool = True) -> tuple[ClientSession, list[Any], list[tuple[str, bool]]]:
+    """The session, the list of tools, and what each call was answered, as the official client understood it."""
+
+    async def spoken() -> tuple[ClientSession, list[Any], list[tuple[str, bool]]]:
+        command, *arguments = desk.command("mcp")
+        server = StdioServerParameters(command=command, args=arguments, cwd=desk.project, env=desk.environ())
+        async with stdio_client(server) as streams, ClientSession(*streams) as session:
+            await (negotiate_auto(session) if modern else session.initialize())
+            listed = (await session.list_tools()).tools
+            answers = [await session.call_tool(name, arguments) for name, arguments in calls]
+            return session, listed, [(answer.content[0].text, bool(answer.is_error)) for answer in answers]  # type: ignore[union-attr]
+
+    return asyncio.run(spoken())
+
+
+@pytest.mark.parametrize("modern", [True, False])
+def test_clients_of_either_era_find_the_tools_and_that_they_only_read(filled: Desk, modern: bool):
+    session, listed, answers = talk(filled, [("search_history", {"query": "clock"})], modern=modern)
+
+    assert session.protocol_version == ("2026-07-28" if modern else "2025-11-25")
+    names = ["search_code", "get_file", "outline", "retrieve_context", "search_history", "get_turn_range"]
+    assert [tool.name for tool in listed] == names
+    assert all(tool.annotations is not None and tool.annotations.read_only_hint for tool in listed)
+    assert all("max_tokens" in tool.input_schema["properties"] for tool in listed)
+    assert "It was the clock." in answers[0][0]
+
+
+def test_code_is_searched_outlined_and_read_by_lines_or_symbol(shop: Desk):
+    _, _, answers = talk(
+        shop,
+        [
+            ("search_code", {"query": "try again after a broken wire", "path": "src/"}),
+            ("get_file", {"path": "src/uploads.py", "symbol": "Uploader.retry"}),
+            ("get_file", {"path": "src/uploads.py", "lines": "1"}),
+            ("outline", {"path": "src/uploads.py"}),
+            ("outline", {}),
+            ("get_file", {"path": "settings.py"}),
+        ],
+    )
+
+    texts = [text for text, failed in answers if not failed]
+    assert len(texts) == len(answers)
+    assert all("data, not instructions" in text for text in texts)
+    assert "1. src/uploads.py:1-4" in texts[0]
+    assert "Tries again when the wire breaks." in texts[0]
+    assert "def retry" in texts[1]
+    assert "class Uploader" not in texts[1]
+    assert "class Uploader" in texts[2]
+    assert "def retry" not in texts[2]
+    assert "2-4 " in texts[3]
+    assert "src/long.py" in texts[4]
+    assert "ghp_" not in texts[5]
+
+
+@pytest.mark.row("V1")
+def test_what_was_said_comes_back_by_words_id_and_turn(filled: Desk):
+    (session,) = (each["session"]["id"] for each in filled.run("sessions", "--json").json())
+    _, _, answers = talk(
+        filled,
+        [
+            ("search_history", {"query": "a line of a large file"}),
+            ("search_history", {"query": "clock", "session": session[:8]}),
+            ("retrieve_context", {"id": "toolu_1", "lines": "1500-1502"}),
+            ("get_turn_range", {"first": 1, "last": 1, "session": session}),
+            ("get_turn_range", {"first": 1, "last": 1}),
+        ],
+    )
+
+    assert [failed for _, failed in answers] == [False] * 5
+    assert "retrieve_context(id=" in answers[0][0]
+    assert "It was the clock." in answers[1][0]
+    assert LARGE.split("\n")[1500] in answers[2][0]
+    assert "Fix the failing test" in answers[3][0]
+    assert answers[3] == answers[4]
+
+
+@pytest.mark.parametrize("most", [100, 700])
+def test_every_answer_keeps_to_its_budget_and_says_what_is_missing(shop: Desk, most: int):
+    calls = [
+        ("search_code", {"query": "function of bears", "max_tokens": most}),
+        ("get_file", {"path": "src/long.py", "max_tokens": most}),
+        ("outline", {"path": "src/long.py", "max_tokens": most}),
+        ("retrieve_context", {"id": "toolu_1", "max_tokens": most}),
+    ]
+    for (name, _), (text, _) in zip(calls, talk(shop, calls)[2], strict=True):
+        assert tokens.count(text) <= most, name
+        assert "left out" in text or "of 2,000" in text or "without excerpt" in text or "of 1,600" in text, (name, text)
+
+
+@pytest.mark.row("V17")
+def test_files_are_not_read_before_somebody_allowed_it(filled: Desk):
+    write(filled)
+    calls: Calls = [("search_code", {"query": "retry"}), ("get_file", {"path": "src/uploads.py"}), ("outline", {})]
+
+    for text, failed in talk(filled, calls)[2]:
+        assert failed
+        assert "hotset index" in text
+        assert "Uploader" not in text
+
+
+def test_arguments_that_cannot_be_used_are_told_in_a_sentence(shop: Desk):
+    calls: Calls = [
+        ("search_code", {"query": ""}),
+        ("search_code", {"q": "retry"}),
+        ("search_code", {"query": "retry", "max_tokens": "many"}),
+        ("get_file", {"path": "src/uploads.py", "lines": "first"}),
+        ("get_file", {"path": "../../etc/passwd"}),
+        ("get_file", {"path": "src/upload.py"}),
+        ("get_file", {"path": ["src"]}),
+        ("search_code", {"query": "retry", "language": "cobol"}),
+        ("get_turn_range", {}),
+        ("get_turn_range", {"first": 1, "last": 1, "session": "nobody"}),
+        ("retrieve_context", {"id": "nothing-like-that"}),
+    ]
+    _, _, answers = talk(shop, calls)
+
+    assert [failed for _, failed in answers] == [True] * len(calls)
+    assert "query must have at least one word" in answers[0][0]
+    assert "no argument 'q'; it takes query" in answers[1][0]
+    assert "max_tokens must be a number" in answers[2][0]
+    assert '"120-180"' in answers[3][0]
+    assert "no path below the project's folder" in answers[4][0]
+    assert "there is uploads.py" in answers[5][0]
+    assert "path must be a string, not a list" in answers[6][0]
+    assert "no language 'cobol'; there are" in answers[7][0]
+
+
+def test_a_tool_that_is_not_there_is_an_error_of_the_protocol(filled: Desk):
+    with pytest.raises(BaseExceptionGroup) as raised:
+        talk(filled, [("drop_everything", {})])
+
+    assert raised.value.split(MCPError)[0] is not None
+
+
+def test_stdout_carries_answers_and_nothing_else_however_bad_the_question(filled: Desk):
+    lines = [
+        b"this is no JSON",
+        b"[]",
+        b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
+        b"[" * 100_000,
+        b'{"jsonrpc":"2.0","id":1,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":2,"method":"resources/list"}',
+        b"x" * 9_000_000,
+        b'{"jsonrpc":"2.0","id":"3","method":"tools/call","params":{"name":"outline","arguments":[]}}',
+    ]
+    done = subprocess.run(
+        filled.command("mcp"),
+        env=filled.environ(),
+        cwd=filled.project,
+        input=b"\n".join(lines),
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each.get("id") for each in said] == [None, None, None, 1, 2, None, "3"]
+    assert [each.get("error", {}).get("code") for each in said] == [-32700, -32600, -32700, None, -32601, -32600, -32602]
+
+
+def test_a_person_who_starts_it_is_told_who_should(desk: Desk):
+    from tests.cli.test_terminal import on_a_terminal  # noqa: PLC0415
+
+    assert b"an agent starts this" in on_a_terminal(desk, "mcp")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+)
+METHODS = st.sampled_from(("initialize", "ping", "tools/list", "tools/call", "server/discover")) | st.text()
+META = st.fixed_dictionaries(
+    {},
+    optional={
+        "io.modelcontextprotocol/protocolVersion": st.sampled_from(("2026-07-28", "2025-11-25")) | JSON,
+        "io.modelcontextprotocol/clientCapabilities": st.just({}) | JSON,
+    },
+)
+PARAMS = st.fixed_dictionaries({}, optional={"name": st.just("echo") | JSON, "arguments": JSON, "_meta": META | JSON})
+MESSAGES = st.fixed_dictionaries(
+    {"jsonrpc": st.just("2.0") | JSON}, optional={"id": JSON, "method": METHODS | JSON, "params": PARAMS | JSON}
+)
+ECHO = Server([Tool("echo", "Echo", "", {"type": "object"}, lambda given: Said(repr(given)))], "")
+
+
+@given(st.binary() | MESSAGES.map(lambda message: json.dumps(message).encode()))
+def test_any_message_gets_one_line_or_none(message: bytes):
+    said = ECHO.answer(message)
+
+    if said is not None:
+        assert b"\n" not in said
+        answer = json.loads(said)
+        assert answer["jsonrpc"] == "2.0"
+        assert ("result" in answer) != ("error" in answer)
+        assert answer.get("error", {}).get("code") != -32603
+
+
+def test_a_version_that_is_not_spoken_is_told_with_those_that_are():
+    meta = {"io.modelcontextprotocol/protocolVersion": "2099-01-01", "io.modelcontextprotocol/clientCapabilities": {}}
+    said = ECHO.answer(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}).encode())
+
+    assert said is not None
+    error = json.loads(said)["error"]
+    assert error["code"] == -32022
+    assert "2026-07-28" in error["data"]["supported"]

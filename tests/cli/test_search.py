@@ -1,0 +1,191 @@
+"""`hotset search`: over real conversations and a real project."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hotset.nouns.finding import Entry, EntryId, Sort
+from hotset.surfaces.excerpts import excerpt
+from hotset.window.slice.words import terms
+from tests.cli.conftest import NOW, Desk, fill, in_a_process
+from tests.cli.test_terminal import on_a_terminal
+
+FILES = {
+    "src/uploads.py": "import time\n\n\n"
+    + "".join(
+        f"def {name}(file):\n    '''{doc}'''\n    return file\n\n\n"
+        for name, doc in (
+            ("retry_upload", "Tries again when the wire breaks."),
+            ("count_bears", "How many bears wait for marmalade."),
+        )
+    ),
+    "docs/bears.md": "# Bears\n\nThey eat marmalade at dawn.\n",
+    "web/app.ts": "export function drawClock(hands: number): string {\n  return `${hands} hands`;\n}\n",
+}
+
+
+@pytest.fixture
+def shop(filled: Desk) -> Desk:
+    """A desk with a conversation that is kept and a project that is indexed."""
+    for path, text in FILES.items():
+        (filled.project / path).parent.mkdir(exist_ok=True)
+        (filled.project / path).write_text(text)
+    assert filled.run("index", "--yes").code == 0
+    return filled
+
+
+def paths(desk: Desk, *arguments: str) -> list[str]:
+    return [each.get("path") or each["page"] for each in desk.run("search", *arguments, "--json").json()]
+
+
+def test_code_is_told_by_file_and_lines_with_the_lines_that_speak_of_it(shop: Desk):
+    ran = shop.run("search", "retry_upload", "--type", "code")
+
+    first, *lines = ran.out.splitlines()
+    assert ran.code == 0
+    assert first.startswith("src/uploads.py:")
+    assert any("def retry_upload(file):" in line for line in lines)
+    assert "\x1b" not in ran.out
+
+
+def test_what_was_said_is_told_with_its_turn_and_the_command_that_shows_it(shop: Desk):
+    ran = shop.run("search", "was it the clock", "--type", "page", "-n", "1")
+    command = next(line.split() for line in ran.out.splitlines() if "hotset show" in line)
+
+    assert "It was the clock." in ran.out
+    assert "turn 2" in ran.out
+    assert "It was the clock." in shop.run(*command[1:]).out
+
+
+def test_both_are_searched_unless_one_is_asked_for(shop: Desk):
+    types = {each["type"] for each in shop.run("search", "clock", "--json").json()}
+    code = {each["type"] for each in shop.run("search", "clock", "--type", "code", "--json").json()}
+
+    assert types == {"page", "code"}
+    assert code == {"code"}
+
+
+def test_a_search_is_narrowed_by_path_language_and_number(shop: Desk):
+    assert set(paths(shop, "marmalade", "--type", "code")) == {"src/uploads.py", "docs/bears.md"}
+    assert set(paths(shop, "marmalade", "--path", "docs/", "--type", "code")) == {"docs/bears.md"}
+    assert set(paths(shop, "marmalade", "--path", "**/*.py", "--type", "code")) == {"src/uploads.py"}
+    assert set(paths(shop, "marmalade", "--kind", "markdown")) == {"docs/bears.md"}
+    assert len(paths(shop, "marmalade", "-n", "1")) == 1
+
+
+def test_a_search_is_narrowed_by_session_kind_and_time(shop: Desk):
+    fill(shop.data, "Explain the marmalade clock", time.time(), "codex")
+    older, newer = (each["session"]["id"] for each in reversed(shop.run("sessions", "--json").json()))
+
+    def sessions(*flags: str) -> set[str]:
+        ran = shop.run("search", "explain the clock", "--type", "page", "-n", "50", "--json", *flags)
+        return {each["session"] for each in ran.json()}
+
+    assert newer in sessions()
+    assert sessions("--session", older) == {older}
+    assert sessions("--session", "last") == {newer}
+    assert sessions("--since", "1h") == {newer}
+    kinds = {each["kind"] for each in shop.run("search", "clock", "--kind", "response", "--json").json()}
+    assert kinds == {"response"}
+
+
+def test_conditions_that_cannot_hold_together_are_told(shop: Desk):
+    for flags in (("--type", "code", "--session", "last"), ("--kind", "python", "--type", "page"), ("--kind", "nonsense")):
+        ran = shop.run("search", "clock", *flags)
+        assert (ran.code, ran.raw) == (2, b"")
+        assert ran.err.startswith("hotset: --")
+
+
+def test_what_was_kept_a_moment_ago_is_found(shop: Desk):
+    assert shop.run("search", "periwinkle", "--type", "page", "--json").json() == []
+
+    fill(shop.data, "Paint the periwinkle fence", NOW + 1e6, "codex")
+
+    assert "periwinkle" in shop.run("search", "periwinkle", "--type", "page", "--json").json()[0]["text"]
+
+
+def test_a_file_that_was_changed_is_found_as_it_is(shop: Desk):
+    (shop.project / "web/app.ts").write_text("export function drawSundial(): void {}\n")
+    (shop.project / "web/new.ts").write_text("export function drawHourglass(): void {}\n")
+
+    assert "web/new.ts" in paths(shop, '"drawHourglass"')
+    assert "web/app.ts" in paths(shop, '"drawSundial"')
+    assert paths(shop, '"drawClock"') == []
+
+
+def test_files_that_are_not_indexed_are_told_of(filled: Desk):
+    ran = filled.run("search", "clock")
+
+    assert ran.code == 0
+    assert "not indexed; to search them, too: hotset index" in ran.err
+    assert "not indexed" not in filled.run("search", "clock", "--type", "page").err
+    assert not (filled.data / "code.db").exists()
+
+
+def test_nothing_found_is_a_finding_with_advice(shop: Desk):
+    ran = shop.run("search", "xylophone")
+    narrowed = shop.run("search", "marmalade", "--path", "web/")
+
+    assert (ran.code, ran.raw) == (1, b"")
+    assert "nothing found for 'xylophone'; try" in ran.err
+    assert "try it without --path" in narrowed.err
+
+
+def test_nothing_to_search_is_told_and_nothing_is_made(desk: Desk):
+    ran = desk.run("search", "anything")
+
+    assert ran.code == 1
+    assert "nothing to search yet" in ran.err
+    assert not desk.data.exists()
+
+
+def test_no_character_of_a_query_does_any_harm(shop: Desk):
+    operators = (
+        '"',
+        '"unclosed phrase',
+        "NEAR(a b)",
+        "a AND OR NOT (b",
+        "'; DROP TABLE entry; --",
+        "(a+)+$",
+        "*",
+        "title:x^9",
+        " ",
+    )
+
+    assert {shop.run("search", query).code for query in operators} <= {0, 1}
+    assert paths(shop, "retry_upload", "--type", "code")[0] == "src/uploads.py"
+
+
+def test_words_are_marked_for_eyes_and_for_nobody_else(shop: Desk):
+    assert b"\x1b[33m\x1b[1mretry_upload" in on_a_terminal(shop, "search", "retry_upload", "--project", str(shop.project))
+    assert b"\x1b[3" not in on_a_terminal(shop, "search", "retry_upload", "--project", str(shop.project), env={"NO_COLOR": "1"})
+    assert b"\x1b" not in in_a_process(shop, ("search", "retry_upload"), shop.environ(), b"").raw
+
+
+def test_what_an_agent_read_cannot_steer_the_terminal(shop: Desk):
+    assert b"\x1b" not in shop.run("search", "Thanks red", "--type", "page").raw
+
+
+def test_a_secret_that_was_said_is_not_shown(desk: Desk):
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"[:36]
+    fill(desk.data, f"Deploy the marmalade with {token}")
+
+    ran = desk.run("search", "deploy marmalade")
+
+    assert "Deploy the marmalade" in ran.out
+    assert token not in ran.out
+
+
+@given(st.text(), st.text(max_size=40), st.integers(1, 20), st.integers(0, 50))
+def test_an_excerpt_is_a_part_of_what_was_found_with_marks_inside_its_lines(text, query, most, first):
+    lines = (first, first + text.count("\n")) if first else (0, 0)
+    shown = excerpt(Entry(EntryId("a"), "a", Sort.CODE, text, lines=lines), terms(query), most)
+
+    assert len(shown) <= most
+    for line in shown:
+        assert all(0 <= start < end <= len(line.text) for start, end in line.marks)
+        assert line.number == 0 or first <= line.number <= lines[1]

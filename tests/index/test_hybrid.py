@@ -1,0 +1,117 @@
+"""One order from two signals, what is done when a signal does not answer, and what is done in a hurry."""
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hotset.index.breaker import Breaker
+from hotset.index.hybrid import by_rank, fuse
+from hotset.index.local import LocalIndex
+from hotset.index.tiers import Tier, tier_for
+from hotset.nouns.finding import Entry, EntryId, Query, Sort
+from hotset.testing import Clock
+from hotset.testing.hashing_embedder import HashingEmbedder
+
+_SCORES = st.dictionaries(st.integers(0, 20), st.floats(0, 50, allow_nan=False))
+_CODE = dict.fromkeys(range(21), Sort.CODE)
+
+
+@given(_SCORES, _SCORES)
+def test_everything_that_either_found_is_in_the_order_once(words, meaning):
+    ranked = fuse(words, meaning, _CODE)
+    assert sorted(each.doc for each in ranked) == sorted({*words, *meaning})
+    assert all(math.isfinite(each.score) for each in ranked)
+    assert [each.score for each in ranked] == sorted((each.score for each in ranked), reverse=True)
+
+
+@given(_SCORES, _SCORES, st.integers(0, 20))
+def test_what_both_signals_like_best_is_first(words, meaning, best):
+    ranked = fuse({**words, best: 60.0}, {**meaning, best: 60.0}, _CODE)
+    assert ranked[0].doc == best
+
+
+def test_the_one_entry_that_has_the_words_is_before_those_that_are_merely_alike():
+    ranked = fuse({3: 7.0}, {1: 0.5, 2: 0.45, 3: 0.4, 4: 0.3}, _CODE)
+    assert ranked[0].doc == 3
+
+
+@given(st.dictionaries(st.integers(0, 20), st.integers(0, 50).map(float)))
+def test_one_signal_alone_keeps_its_order(scores):
+    for ranked in (fuse(scores, {}, _CODE), fuse({}, scores, _CODE)):
+        assert [each.doc for each in ranked] == sorted(scores, key=lambda doc: (-scores[doc], doc))
+
+
+def test_what_is_no_longer_there_does_not_count():
+    assert [each.doc for each in fuse({1: 9.0, 2: 3.0}, {3: 1.0}, {2: Sort.CODE})] == [2]
+
+
+def test_words_count_little_for_tools_and_much_for_code():
+    words, meaning = {1: 9.0, 2: 0.0}, {1: 0.0, 2: 0.9}
+    assert fuse(words, meaning, dict.fromkeys((1, 2), Sort.TOOL))[0].doc == 2
+    assert fuse(words, meaning, dict.fromkeys((1, 2), Sort.CODE))[0].doc == 1
+
+
+def test_reciprocal_ranks_prefer_what_stands_in_both_orders():
+    scores = by_rank([1, 2, 3], [3, 4])
+    assert max(scores, key=lambda doc: scores[doc]) == 3
+
+
+def test_a_breaker_opens_after_some_failures_and_lets_one_try_now_and_then():
+    clock = Clock()
+    breaker = Breaker(clock)
+    for _ in range(3):
+        assert breaker.allows()
+        breaker.failed()
+    assert breaker.open
+    assert not breaker.allows()
+    clock.advance(6)
+    assert [breaker.allows(), breaker.allows()] == [True, False]
+    breaker.failed()
+    assert not breaker.allows()
+    clock.advance(6)
+    assert breaker.allows()
+    breaker.succeeded()
+    assert not breaker.open
+    assert breaker.allows()
+
+
+def test_two_failures_are_chance():
+    breaker = Breaker()
+    for _ in range(10):
+        breaker.failed()
+        breaker.failed()
+        breaker.succeeded()
+    assert breaker.allows()
+
+
+def test_the_time_there_is_says_what_is_done():
+    assert [tier_for(seconds) for seconds in (0.0, 0.001, 0.01, 0.2, 60.0)] == [
+        Tier.HOT,
+        Tier.HOT,
+        Tier.WARM,
+        Tier.FULL,
+        Tier.FULL,
+    ]
+
+
+def test_what_was_looked_at_within_five_turns_is_hot_and_cools_down(tmp_path):
+    with LocalIndex(tmp_path / "index", None, folds=False) as index:
+        index.add(Entry(EntryId(f"e{n}"), f"w{n}", Sort.MEMORY, f"a heron by the lake {n}") for n in range(3))
+        hurried = Query("heron", deadline=0.0005)
+        index.touch([EntryId("e0")], turn=3)
+        index.touch([EntryId("e1")], turn=6)
+        assert {hit.entry.id for hit in index.search(hurried).hits} == {"e0", "e1"}
+        index.touch([EntryId("e2")], turn=10)
+        assert {hit.entry.id for hit in index.search(hurried).hits} == {"e1", "e2"}
+
+
+def test_an_answer_is_given_again_until_something_changes(tmp_path):
+    with LocalIndex(tmp_path / "index", HashingEmbedder(64), folds=False) as index:
+        index.add([Entry(EntryId("e"), "w", Sort.MEMORY, "a heron by the lake")])
+        thorough, hurried = Query("heron", deadline=30.0), Query("heron", deadline=0.0005)
+        assert not index.search(hurried).hits
+        first = index.search(thorough)
+        assert index.search(hurried) == first
+        index.remove(["w"])
+        assert not index.search(hurried).hits

@@ -1,0 +1,143 @@
+"""What counts as a word, and how full text uses it."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hotset.errors import StoreBusy
+from hotset.index.analysis import question, says, split
+from hotset.index.filters import Numbers
+from hotset.index.words import Document, Words, WordsWriter, match, score, terms
+from hotset.nouns.finding import Entry, EntryId, Sort
+
+_TEXT = st.text(st.characters() | st.sampled_from('aB9_" \0'), max_size=60)
+
+
+def _entry(text, title=""):
+    return Entry(EntryId("e"), "w", Sort.CODE, text, title=title)
+
+
+def _written(folder, *entries):
+    folder.mkdir()
+    writer = WordsWriter(folder, new=True)
+    writer.add([Document(number, entry, (("sort", 0),)) for number, entry in enumerate(entries)])
+    writer.commit()
+    writer.close()
+    return Words(folder)
+
+
+def _found(words, text, limit=10):
+    return [each.doc for each in words.search(terms(question(text)), Numbers(), frozenset(), 10**9, limit)]
+
+
+@pytest.mark.parametrize(
+    ("identifier", "apart"),
+    [
+        ("parseHTTPDate", "parse HTTP Date"),
+        ("HTTPServer", "HTTP Server"),
+        ("snake_case_Name", "snake_case_Name"),
+        ("utf8", "utf 8"),
+        ("sha256sum", "sha 256 sum"),
+        ("3fa9c81e", "3 fa 9c81e"),
+        ("x1", "x1"),
+        ("漢字Test", " 漢  字 Test"),
+        ("", ""),
+        ("A", "A"),
+        ("aB", "a B"),
+    ],
+)
+def test_identifiers_come_apart(identifier, apart):
+    assert split([identifier]) == [apart]
+
+
+@given(st.lists(_TEXT, max_size=5))
+def test_splitting_only_puts_spaces_in_and_each_text_is_split_on_its_own(texts):
+    together = split(texts)
+    assert together == [split([text])[0] for text in texts]
+    for text, apart in zip(texts, together, strict=True):
+        kept = text.replace("\0", " ").encode("utf-8", "replace").decode()
+        assert apart.replace(" ", "") == kept.replace(" ", "")
+
+
+@given(st.text(st.sampled_from("aBcD12_ é漢\0"), max_size=40))
+def test_a_text_comes_apart_in_the_same_places_alone_and_among_much_else(text):
+    assert split([text, "filling " * 200])[0] == split([text])[0]
+
+
+@given(_TEXT)
+def test_no_character_of_a_question_is_an_operator_of_full_text(text):
+    expression = match(question(text))
+    assert re.fullmatch(r'("\w+"( OR "\w+")*)?', expression)
+
+
+def test_words_are_found_in_other_forms_and_titles_weigh_more(tmp_path):
+    words = _written(
+        tmp_path / "w",
+        _entry("it parses the headers of a reply, and something else that makes it long"),
+        _entry("something else that makes it long, and parses", title="parser of headers"),
+        _entry("nothing of that kind"),
+    )
+    assert _found(words, "parsing header") == [1, 0]
+    assert _found(words, "PARSE") == [1, 0]
+    assert _found(words, "kinds") == [2]
+
+
+def test_who_names_an_identifier_finds_it_before_its_parts(tmp_path):
+    parts = [_entry(f"get the user name {number} user get name user name") for number in range(5)]
+    words = _written(tmp_path / "w", *parts, _entry("call getUserName here"), _entry("call get_user_name here"))
+    assert _found(words, "getUserName")[0] == 5
+    assert _found(words, "get_user_name")[0] == 6
+    assert _found(words, '"getusername"') == [5]
+
+
+def test_a_question_of_a_megabyte_is_answered_by_its_rarest_words(tmp_path):
+    words = _written(tmp_path / "w", *[_entry(f"common words here number{number}x") for number in range(50)])
+    asked = " ".join(f"common here noise{number}" for number in range(300)) + " number7x "
+    assert _found(words, asked + "padding " * 130_000)[0] == 7
+
+
+def test_a_second_writer_is_told_that_there_is_one(tmp_path):
+    (tmp_path / "w").mkdir()
+    first = WordsWriter(tmp_path / "w", new=True)
+    with pytest.raises(StoreBusy):
+        WordsWriter(tmp_path / "w", new=True)
+    first.close()
+    WordsWriter(tmp_path / "w", new=True).close()
+
+
+def test_what_a_fold_left_behind_is_forgotten_by_the_next(tmp_path):
+    _written(tmp_path / "w", _entry("first stoat"), _entry("second stoat"), _entry("third stoat"))
+    writer = WordsWriter(tmp_path / "w", new=False)
+    writer.forget_beyond(0)
+    writer.add([Document(1, _entry("second stoat"), ())])
+    writer.commit()
+    writer.close()
+    assert sorted(_found(Words(tmp_path / "w"), "stoat")) == [0, 1]
+
+
+def test_hidden_entries_do_not_take_the_place_of_others(tmp_path):
+    words = _written(tmp_path / "w", *[_entry("stoat " * (200 - number)) for number in range(200)])
+    found = words.search(terms(question("stoat")), Numbers(), frozenset(range(190)), 195, 10)
+    assert sorted(each.doc for each in found) == [190, 191, 192, 193, 194, 195]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.sampled_from(["stoat", "weasel", "otter", "parseDate", "parse", "date"]), min_size=1, max_size=8).map(" ".join)
+)
+def test_an_entry_that_is_not_folded_is_scored_as_if_it_were(text):
+    """But for the usual length of texts, which full text knows better: the order among equals in length is the same."""
+    asked = terms(question("stoat parseDate"))
+    entries = [(1, _entry(text)), (2, _entry(" ".join("stoat" for _ in text.split())))]
+    scores = {each.doc: each.score for each in score(asked, entries, None)}
+    assert (scores[1] > 0) == bool({"stoat", "parseDate", "parse", "date"} & set(text.split()))
+
+
+@given(_TEXT, _TEXT)
+def test_a_text_says_each_phrase_that_was_taken_from_it(before, after):
+    phrases = question('"the Otter\'s_Tail"').phrases
+    assert phrases == (("the", "otter", "s_tail"),)
+    assert says(f"{before} the OTTER s_tail {after}", phrases)
+    assert not says("the otter and s_tail", phrases)
