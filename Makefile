@@ -35,7 +35,7 @@ check: $(VENV)/.dev ## format, lint, types, layers, tests
 	$(BIN)/lint-imports
 	$(MAKE) test
 
-bench-%: $(VENV)/.dev ## run one benchmark: bench-overhead, -store, -plan, -replay, -peers
+bench-%: $(VENV)/.dev ## run one benchmark: bench-overhead, -store, -plan, -replay, -peers, -search, -code, -prefetch
 	$(BIN)/python -m bench.$*
 
 .PHONY: help install run test check

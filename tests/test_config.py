@@ -9,6 +9,7 @@ import pytest
 from hotset.config import load, project_root
 from hotset.errors import BadConfig
 from hotset.nouns.alert import THRESHOLDS
+from hotset.nouns.embedding import Embedding
 from hotset.nouns.knobs import NEVER, Knobs, Limit
 from hotset.nouns.page import Kind
 from hotset.nouns.profiles import POLICY_NAMES, PROFILES
@@ -190,6 +191,7 @@ def test_no_knob_is_out_of_the_file_s_reach(config):
         "float": "0.3",
         "bool": "false",
         "str": '"use"',
+        "Prefetch": '{mode = "on", excerpt = 0.8, hints = 1, racing = true}',
         "Limit": "{over = 10, room = 5}",
         "Mapping[Kind, Limit]": "{file = {over = 10, room = 5}}",
         "Mapping[str, Limit]": "{Bash = {over = 10, room = 5}}",
@@ -224,6 +226,11 @@ def test_no_knob_is_out_of_the_file_s_reach(config):
         ("[window]\nlimit = {over = 100, room = 200}", "limit.room of .* must be from 1 to 100"),
         ("[window.limits]\nnovel = {over = 1}", "knows the kinds"),
         ("[window]\ntools = 5", r"must be a table: \[window.tools\]"),
+        ("[window]\nprefetch = 'always'", "prefetch.mode of .* must be one of off, hints, on, not 'always'"),
+        ("[window]\nprefetch = true", "prefetch of .* must be off, hints or on, or a table of mode, excerpt, hint"),
+        ("[window]\nprefetch = {depth = 3}", "prefetch of .* must be off, hints or on, or a table of mode"),
+        ("[window]\nprefetch = {hint = 85}", "prefetch.hint of .* must be from 0 to 1, not 85"),
+        ("[window]\nprefetch = {lines = 1.5}", "prefetch.lines of .* must be a whole number"),
         ("[alerts]\nlatency = 5", "cannot say 'latency'; it can say retrieval_pct"),
         ("[alerts]\noverhead_ms_p95 = 'slow'", "overhead_ms_p95 of .* must be a number from 0 up"),
     ],
@@ -274,3 +281,49 @@ def test_thresholds_can_be_moved(config):
     assert {name: each.limit for name, each in found.items() if name != "overhead_ms_p95"} == {
         name: each.limit for name, each in THRESHOLDS.items() if name != "overhead_ms_p95"
     }
+
+
+def test_what_makes_vectors_can_be_chosen_in_the_file_and_in_the_environment(config, tmp_path):
+    weights = tmp_path / "model.safetensors"
+    weights.touch()
+    endpoint = {
+        "HOTSET_EMBEDDING_URL": "http://localhost:8080",
+        "HOTSET_EMBEDDING_MODEL": "small",
+        "HOTSET_EMBEDDING_SIZE": "768",
+    }
+
+    assert config().embedding == Embedding()
+    assert config('[search]\nminilm = "off"').embedding == Embedding("off")
+    assert config(f'[search]\nminilm = "{weights}"').embedding == Embedding(str(weights))
+    assert config(f'[search]\nminilm = "{weights}"').embedding.of_documents == Embedding("off")
+    found = config("", {**endpoint, "HOTSET_EMBEDDING_KEY": "sk-not-a-real-one"})
+    assert found.embedding == Embedding("off", "http://localhost:8080/v1", "small", 768, "sk-not-a-real-one")
+    assert "sk-not-a-real-one" not in repr(found)
+    file = '[search]\nembedding_url = "https://host/api"\nembedding_model = "m"\nembedding_size = 3'
+    assert config(file, {"HOTSET_EMBEDDING_MODEL": "n"}).embedding == Embedding("off", "https://host/api", "n", 3)
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [
+        ("minilm = true", "minilm .* must be text"),
+        ('minilm = "on"', "must be auto, off, or the full path of MiniLM's model.safetensors"),
+        ('minilm = "/nowhere/model.safetensors"', "must be auto, off, or the full path"),
+        ('embedding_url = "https://host"', "embedding_url .* says nothing without embedding_model"),
+        ('embedding_url = "https://host"\nembedding_model = "m"', "embedding_url .* says nothing without embedding_size"),
+        ('embedding_model = "m"', "embedding_model .* says nothing without embedding_url"),
+        ('embedding_url = "host"\nembedding_model = "m"\nembedding_size = 3', "embedding_url .* must look like https://host"),
+        ('embedding_url = 3\nembedding_model = "m"\nembedding_size = 3', "embedding_url .* must be text"),
+        ('embedding_url = "https://h"\nembedding_model = "m"\nembedding_size = -3', "embedding_size .* how many numbers"),
+        ('embedding_url = "https://h"\nembedding_model = "m"\nembedding_size = "big"', "embedding_size .* how many numbers"),
+        ('embedding_key = "sk"', "cannot say 'embedding_key'.*a key: HOTSET_EMBEDDING_KEY"),
+        (
+            'minilm = "MODEL"\nembedding_url = "https://h"\nembedding_model = "m"\nembedding_size = 3',
+            "minilm .* cannot ask for what embedding_url embeds",
+        ),
+    ],
+)
+def test_a_choice_of_vectors_that_cannot_be_is_told(config, tmp_path, file, told):
+    (tmp_path / "model").touch()
+    with pytest.raises(BadConfig, match=told):
+        config("[search]\n" + file.replace("MODEL", str(tmp_path / "model")))

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from hotset.errors import BadConfig
 from hotset.nouns.alert import THRESHOLDS, Threshold
+from hotset.nouns.embedding import AUTO, OFF, Embedding
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.price import Price, Prices
 from hotset.nouns.profiles import DEFAULT, PROFILES
@@ -36,6 +37,7 @@ _AT_LEAST_ONE = ("write", "step", "window", "longest_reply", "long_input", "long
 _LEAST_BUDGET = 1000  # tokens; an agent's system text and tools alone take more
 _YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 _SUMMARY = {"summary_model": "", "summary_upstream": "", "summary_every": 10, "summary_seconds": 60}
+_EMBEDDING = {"minilm": AUTO, "embedding_url": "", "embedding_model": "", "embedding_size": 0}
 _PROJECT_MARKS = (".git", ".hg", ".jj", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
 
 
@@ -94,6 +96,10 @@ class Config:
     knobs: Knobs | None = None
     """What a program chose by itself: it holds for every agent, instead of profiles and files."""
     summary: Summarising = field(default_factory=Summarising)
+    search: bool = True
+    """What is kept is indexed; otherwise searches look through the store itself."""
+    embedding: Embedding = field(default_factory=Embedding)
+    """What the index has vectors from."""
 
     @property
     def prices(self) -> Prices:
@@ -174,6 +180,9 @@ def load(
     named_profile = _profile(chosen["profile"], origins["profile"])
     checked(replace(PROFILES[named_profile or DEFAULT], **own_knobs), path)
     summary = _summary_table(file, path)
+    searching = _search_table(file, path)
+    search = first("search", None, default=True, table=searching)
+    embedding = {name: first(name, None, default, table=searching) for name, default in _EMBEDDING.items()}
     summing = {name: first(name, None, default, table=summary) for name, default in _SUMMARY.items()}
     return Config(
         project=root,
@@ -192,6 +201,8 @@ def load(
         own_knobs=own_knobs,
         own_alerts=thresholds_in(_table(file, "alerts", path), path),
         summary=_summarising(summing, env.get("HOTSET_SUMMARY_KEY", ""), upstreams, origins),
+        search=_yes_or_no("search", search, origins["search"]),
+        embedding=_embedding(embedding, env.get("HOTSET_EMBEDDING_KEY", ""), origins),
     )
 
 
@@ -267,6 +278,52 @@ def _summary_table(file: Mapping[str, Any], path: Path) -> dict[str, Any]:
             f"summary in {path} cannot say {named!r}; it can say model, upstream, every, seconds (a key: HOTSET_SUMMARY_KEY)"
         )
     return table
+
+
+def _search_table(file: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """`[search]`, whose switch is `HOTSET_SEARCH` in the environment."""
+    table = {"search" if name == "enabled" else name: value for name, value in _table(file, "search", path).items()}
+    if unknown := sorted(table.keys() - {"search", *_EMBEDDING}):
+        can = ", ".join(("enabled", *_EMBEDDING))
+        raise BadConfig(f"search in {path} cannot say {unknown[0]!r}; it can say {can} (a key: HOTSET_EMBEDDING_KEY)")
+    return table
+
+
+def _embedding(chosen: Mapping[str, object], key: str, origins: Mapping[str, str]) -> Embedding:
+    """The endpoint needs all three of its settings; MiniLM's vectors mean nothing beside an endpoint's."""
+    minilm, url, model = (_text(name, chosen[name], origins[name]) for name in ("minilm", "embedding_url", "embedding_model"))
+    size = _vector_size(chosen["embedding_size"], origins["embedding_size"])
+    if minilm not in (AUTO, OFF):
+        minilm = str(_weights(minilm, origins["minilm"]))
+        if url:
+            raise BadConfig(f"minilm ({origins['minilm']}) cannot ask for what embedding_url embeds; set one of them")
+    for one, other in (("embedding_url", "embedding_model"), ("embedding_url", "embedding_size")):
+        if bool(chosen[one]) != bool(chosen[other]):
+            lacking, told = (other, one) if chosen[one] else (one, other)
+            raise BadConfig(f"{told} ({origins[told]}) says nothing without {lacking}; set both, or none")
+    if not url:
+        return Embedding(minilm)
+    return Embedding(OFF, _url("embedding", url, origins["embedding_url"]), model, size, key)
+
+
+def _text(name: str, value: object, origin: str) -> str:
+    if not isinstance(value, str):
+        raise BadConfig(f"{name} ({origin}) must be text, not {value!r}")
+    return value
+
+
+def _weights(named: str, origin: str) -> Path:
+    file = Path(named).expanduser()
+    if not file.is_absolute() or not file.is_file():
+        raise BadConfig(f"minilm ({origin}) must be {AUTO}, {OFF}, or the full path of MiniLM's model.safetensors, not {named!r}")
+    return file
+
+
+def _vector_size(value: object, origin: str) -> int:
+    size = int(value) if isinstance(value, str) and value.isdecimal() else value
+    if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+        raise BadConfig(f"embedding_size ({origin}) must be how many numbers a vector of the model has, not {value!r}")
+    return size
 
 
 def _summarising(chosen: Mapping[str, object], key: str, upstreams: Mapping[str, str], origins: Mapping[str, str]) -> Summarising:

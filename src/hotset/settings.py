@@ -10,7 +10,7 @@ from typing import Any
 
 from hotset.errors import BadConfig
 from hotset.nouns.alert import THRESHOLDS
-from hotset.nouns.knobs import NEVER, Knobs, Limit
+from hotset.nouns.knobs import NEVER, Knobs, Limit, Prefetch, Prefetching
 from hotset.nouns.page import Kind
 from hotset.nouns.profiles import POLICY_NAMES
 
@@ -113,11 +113,41 @@ def _kind(value: object, origin: str) -> Kind:
         raise BadConfig(f"{origin} knows the kinds {', '.join(Kind)}, not {value!r}") from None
 
 
+def _prefetch(name: str, value: object, origin: str) -> Prefetch:
+    """`"hints"`, or a table: `{mode = "on", excerpt = 0.8}`."""
+    given = {"mode": value} if isinstance(value, str) else value
+    known = {each.name: str(each.type) for each in fields(Prefetch)}
+    if not isinstance(given, dict) or not set(given) <= set(known):
+        raise BadConfig(f"{name} of {origin} must be off, hints or on, or a table of {', '.join(known)}, not {value!r}")
+    read: dict[str, Any] = {each: _PREFETCH_READERS[known[each]](f"{name}.{each}", told, origin) for each, told in given.items()}
+    return Prefetch(**read)
+
+
+def _prefetching(name: str, value: object, origin: str) -> Prefetching:
+    if value not in tuple(Prefetching):
+        raise BadConfig(f"{name} of {origin} must be one of {', '.join(Prefetching)}, not {value!r}")
+    return Prefetching(str(value))
+
+
+def _at_most_one(name: str, value: object, origin: str) -> float:
+    if (number := _number(name, value, origin)) > 1:
+        raise BadConfig(f"{name} of {origin} must be from 0 to 1, not {value!r}")
+    return number
+
+
+_PREFETCH_READERS: Mapping[str, Callable[[str, object, str], Any]] = {
+    "Prefetching": _prefetching,
+    "float": _at_most_one,
+    "int": _whole_number,
+    "bool": _truth,
+}
+
 _READERS: Mapping[str, Callable[[str, object, str], Any]] = {
     "int": _whole_number,
     "float": _number,
     "bool": _truth,
     "str": _policy,
+    "Prefetch": _prefetch,
     "Limit": _limit,
     "Mapping[Kind, Limit]": _limits_of_kinds,
     "Mapping[str, Limit]": _limits_of_tools,

@@ -82,6 +82,9 @@ def test_plain_code_gives_less_than_one_false_alarm_in_twenty_kilobytes():
         "4111 1111 1111 1111",
         "the secret is safe with us",
         base64.b64encode(b'{"name": "svc", "port": 8080, "replicas": 3, "image": "svc"}').decode(),
+        "    token: SyntaxKind;",
+        "csrfToken = getCsrfToken;",
+        "leftToken = rightValue;",
         "desk-task-risk-12345678901234567890123456",
     ],
 )

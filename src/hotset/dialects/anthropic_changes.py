@@ -46,11 +46,14 @@ def say(text: str) -> bytes:
 
 
 def reveal(request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidden], understand: Understand) -> Request:
-    """As in every dialect, but results join the user's message behind the calls: the provider wants them all in one."""
+    """As in every dialect, but results join the user's message behind the calls: the provider wants them all in one.
+
+    What was only said, as `say` writes it, answers nothing and stays a message of its own.
+    """
     messages, still = list(request.messages), dict(hidden)
     for index, link in enumerate(links):
         told = hidden.get(link.chain)
-        if told is None or not told.after:
+        if told is None or all(map(_is_said, told.after)):
             continue
         blocks = [block for raw in told.after for block in _blocks(raw)]
         behind = next((here for here in range(index + 1, len(messages)) if messages[here].role is not Role.SYSTEM), None)
@@ -106,6 +109,11 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 def _result(given: Answer) -> dict[str, Any]:
     block = {"type": "tool_result", "tool_use_id": given.call, "content": changes.plain(given.text)}
     return block | {"is_error": True} if given.failed else block
+
+
+def _is_said(raw: bytes) -> bool:
+    members = node(raw).members()
+    return "role" in members and is_text(members, "content")
 
 
 def _blocks(raw: bytes) -> list[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -89,6 +90,13 @@ class Generations:
         with self._rows.reading() as connection:
             every = number(connection, "SELECT count(*) FROM entry")
             return number(connection, sql, (generation.folded,)) / max(1, every)
+
+
+def embedder_of(identity: str) -> str:
+    try:
+        return str(json.loads(identity)["embedder"])
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def serving(connection: apsw.Connection) -> Generation | None:

@@ -4,43 +4,74 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from hotset.errors import HotsetError, StoreFailed
 from hotset.index.embed.port import Embedder
 from hotset.index.entries import Entries
-from hotset.index.generations import Generations
+from hotset.index.generations import Generations, embedder_of
 from hotset.index.port import State, Watermark
+from hotset.index.role import Role
 from hotset.index.rows import Rows, RowsDamaged
 from hotset.index.searching import Searching
-from hotset.index.writing import Folding, Role, embedder_of
+from hotset.index.writing import Folding
 from hotset.nouns.finding import Entry, EntryId, Hits, Query, Sort
 from hotset.store.folder import private_folder
 
 _log = logging.getLogger("hotset")
 
-_FOLD_SECONDS = 1.0
 _FOLD_ENTRIES = 500  # added here: then the next fold begins at once
 _REST_FOLDS = 10  # left out after one that failed
 _IDLE_FOLDS = 30  # without work: then the writers are closed, with the memory that they hold
+_READ_AT_ONCE = 3  # hot entries between two looks for work: each takes a core up to 0.2 s
 _NOTHING = Hits(lacking=frozenset({"words", "meaning", "tail"}))
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """Of what is done beside the searches."""
+
+    fold_seconds: float = 1.0
+    """From one look for something to fold to the next."""
+    quiet_seconds: float = 2.0
+    """Without a search or an addition: then nobody works, and hot entries are read closely."""
+
+
+_RHYTHM = Rhythm()
 
 
 class LocalIndex:
     """An `Index` in a folder. Use it from any thread; open it anew after a fork."""
 
-    def __init__(self, folder: Path, embedder: Embedder | None = None, *, sealing: int = 0, folds: bool = True) -> None:
-        """`sealing` is the version of the rules by which texts were sealed. A process that only looks need not fold."""
+    def __init__(
+        self,
+        folder: Path,
+        embedder: Embedder | None = None,
+        asking: Embedder | None = None,
+        *,
+        sealing: int = 0,
+        folds: bool = True,
+        rhythm: Rhythm = _RHYTHM,
+    ) -> None:
+        """`asking` reads questions instead of the embedder, in the same vector space, where it has the time.
+
+        `sealing` is the version of the rules by which texts were sealed. A process that only looks need not fold.
+        """
         self.folder = private_folder(folder)
         self._rows = Rows(self.folder)
         self._entries = Entries(self._rows, sealing)
         self._folding = Folding(self.folder, self._rows, self._entries, embedder)
         self._role = Role(self.folder)
-        self._searching = Searching(self.folder, self._rows, self._entries, embedder)
+        self._searching = Searching(self.folder, self._rows, self._entries, embedder, asking)
+        self._rhythm = rhythm
         self._fold_trouble = ""
+        self._reading_trouble = ""
         self._added = 0
+        self._worked = time.monotonic()
         self._wake = threading.Event()
         self._closed = False
         self._thread = threading.Thread(target=self._fold_now_and_then, name="hotset-fold", daemon=True)
@@ -80,6 +111,7 @@ class LocalIndex:
     def search(self, query: Query) -> Hits:
         if self._closed:
             return _NOTHING
+        self._worked = time.monotonic()
         try:
             if self._rows.moved():
                 self._rows.renew()
@@ -105,6 +137,18 @@ class LocalIndex:
     def fold(self) -> bool:
         return self._fold() is not None
 
+    def read_closely(self) -> bool:
+        """Reads one hot entry once more, by whoever reads questions. False where there is none, or it failed: then for good."""
+        closely = self._searching.closely
+        if closely is None or self._reading_trouble:
+            return False
+        try:
+            return closely.read_one()
+        except Exception as error:  # background work, as `_fold`
+            self._reading_trouble = f"hot entries cannot be read closely ({type(error).__name__})"
+            _log.warning("%s", self._reading_trouble)
+            return False
+
     def state(self) -> State:
         generations = Generations(self._rows)
         every = generations.every()
@@ -119,12 +163,16 @@ class LocalIndex:
             writer=self._role.holder(),
             building=None if building is None else generations.done(building),
             outdated=self._entries.outdated(),
-            troubles=tuple(self._troubles()),
+            troubles=self.troubles(),
         )
+
+    def troubles(self) -> tuple[str, ...]:
+        return tuple(self._troubles())
 
     def _write(self, write: Callable[[], None], many: int = 0) -> None:
         if self._closed:
             raise StoreFailed("the index is closed")
+        self._worked = time.monotonic()
         if self._rows.moved():
             self._rows.renew()
         try:
@@ -161,7 +209,7 @@ class LocalIndex:
     def _fold_now_and_then(self) -> None:
         idle = rest = 0
         while not self._closed:
-            self._wake.wait(_FOLD_SECONDS)
+            self._wake.wait(self._rhythm.fold_seconds)
             self._wake.clear()
             if self._closed:
                 return
@@ -171,14 +219,24 @@ class LocalIndex:
             folded = self._fold()
             rest = _REST_FOLDS if self._fold_trouble else 0
             idle = 0 if folded else idle + 1
+            if idle:
+                self._read_some()
             if idle == _IDLE_FOLDS:
                 self._folding.close()
+
+    def _read_some(self) -> None:
+        for _ in range(_READ_AT_ONCE):
+            at_work = self._wake.is_set() or time.monotonic() - self._worked < self._rhythm.quiet_seconds
+            if self._closed or at_work or not self.read_closely():
+                return
 
     def _troubles(self) -> Iterable[str]:
         if self._rows.renewals:
             yield "the rows were unusable; they were thrown away and are added again"
         if self._fold_trouble:
             yield self._fold_trouble
+        if self._reading_trouble:
+            yield self._reading_trouble
         if self._folding.unfit:
             yield f"{self._folding.unfit} entries have no vector: theirs was not made of numbers"
         yield from self._searching.troubles()

@@ -8,6 +8,9 @@ from typing import Protocol
 
 from hotset.nouns.finding import Entry, EntryId, Hits, Query, Sort
 
+FOLDER = "index"
+"""Where it is, in a project's data folder."""
+
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
@@ -36,7 +39,7 @@ class State:
     outdated: int = 0
     """Entries whose secrets were sealed by older rules; they leave when their sources have come by again."""
     troubles: tuple[str, ...] = ()
-    """What went wrong and is being made good: a damaged file, a full disk."""
+    """As `Index.troubles` tells them."""
 
 
 class Index(Protocol):
@@ -83,5 +86,9 @@ class Index(Protocol):
         ...
 
     def state(self) -> State: ...
+
+    def troubles(self) -> Sequence[str]:
+        """What went wrong here and is being made good: a damaged file, a full disk, an embedder that does not answer."""
+        ...
 
     def close(self) -> None: ...

@@ -10,6 +10,7 @@ from pathlib import Path
 import apsw
 
 from hotset.index.analysis import Question, question, says
+from hotset.index.closely import Closely
 from hotset.index.embed.port import Embedder
 from hotset.index.entries import Entries, by_number, sorts_of, tail_by_words
 from hotset.index.filters import holds
@@ -30,16 +31,19 @@ _ALL = frozenset({"words", "meaning", "tail"})
 class Searching:
     """Use it from any thread."""
 
-    def __init__(self, folder: Path, rows: Rows, entries: Entries, embedder: Embedder | None) -> None:
+    def __init__(
+        self, folder: Path, rows: Rows, entries: Entries, embedder: Embedder | None, asking: Embedder | None = None
+    ) -> None:
         self._rows = rows
         self._entries = entries
         self._generations = Generations(rows)
         self._words = ByWords(folder)
-        self._meaning = ByMeaning(folder, rows, embedder) if embedder is not None else None
+        self.hot = Hot(rows, entries)
+        self.closely = Closely(asking, self.hot) if asking is not None else None
+        self._meaning = ByMeaning(folder, rows, embedder, asking, self.closely) if embedder is not None else None
         self._signals = Signals()
         self._answers = Answers()
         self._condemned: set[int] = set()
-        self.hot = Hot(rows, entries)
 
     def search(self, query: Query) -> Hits:
         until = time.monotonic() + query.deadline
@@ -63,7 +67,8 @@ class Searching:
 
     def troubles(self) -> Iterable[str]:
         for name, error in sorted(self._signals.failed.items()):
-            yield f"{name} failed last time ({type(error).__name__})"
+            rests = "is left out for now: it failed again and again" if self._signals.breakers[name].open else "failed last time"
+            yield f"{name} {rests} ({type(error).__name__})"
         if self._condemned:
             yield "the folded files were damaged; they are made again"
 
@@ -90,7 +95,7 @@ class Searching:
         words = partial(self._words.find, view, wanted, limit) if wanted and not view.only.nothing else None
         meaning = None
         if self._meaning is not None and not view.only.nothing:
-            meaning = partial(self._meaning.find, view, question.text, limit, effort)
+            meaning = partial(self._meaning.find, view, query, limit, effort)
         by_words, by_meaning, lacking = self._signals.ask(words, meaning, until)
         self._look_into(view, lacking)
         with self._rows.reading() as connection:

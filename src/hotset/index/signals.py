@@ -8,29 +8,32 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from heapq import nlargest
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
 
-from hotset.errors import BadInput, StoreFailed
+from hotset.errors import StoreFailed
 from hotset.index.breaker import Breaker
+from hotset.index.closely import Closely
 from hotset.index.embed.port import Embedder
 from hotset.index.entries import by_number, tail_numbers
 from hotset.index.filters import Numbers
-from hotset.index.generations import Generation
+from hotset.index.generations import Generation, embedder_of
+from hotset.index.questions import Questions
 from hotset.index.rows import Rows
 from hotset.index.tiers import Effort
 from hotset.index.vectors import Floats, Vectors
 from hotset.index.words import Terms, Words, score
-from hotset.index.writing import embed, embedded_text, embedder_of, folder_of
-from hotset.nouns.finding import Entry
+from hotset.index.writing import embed, embedded_text, folder_of
+from hotset.nouns.finding import Entry, Query
 
 Scores = Mapping[int, float]
 """By an entry's number."""
 
 _THREADS = 4  # searches at once; one that a slow embedder holds is one less
 _FAIR_SECONDS = 0.1  # who is given less and does not answer has not failed: the machine may be busy
-_QUERIES = 256  # vectors of the last questions
 _TAIL_EMBEDDED = 512  # entries beyond the folded ones whose meaning is looked at: the last ones, 20 ms at worst
 _TAIL_KEPT = 4096
 
@@ -78,23 +81,24 @@ class ByWords:
 class ByMeaning:
     """What vectors find, and what lies beyond them: its vectors are made here and forgotten again."""
 
-    def __init__(self, folder: Path, rows: Rows, embedder: Embedder) -> None:
+    def __init__(self, folder: Path, rows: Rows, embedder: Embedder, asking: Embedder | None, closely: Closely | None) -> None:
         self._folder = folder
         self._rows = rows
         self._embedder = embedder
+        self._questions = Questions(embedder, asking)
+        self._closely = closely
         self._lock = threading.Lock()
         self._vectors: Vectors | None = None
         self._generation: Generation | None = None
-        self._queries: OrderedDict[str, Floats] = OrderedDict()
         self._tail: OrderedDict[int, Floats] = OrderedDict()
 
     def serves(self, generation: Generation) -> bool:
         """Vectors of another embedder do not compare with ours."""
         return embedder_of(generation.identity) == self._embedder.id
 
-    def find(self, view: View, text: str, limit: int, effort: Effort) -> Scores:
+    def find(self, view: View, asked: Query, limit: int, effort: Effort) -> Scores:
         generation, only = view.generation, view.only
-        query = self._query(text)
+        query = self._questions.vector(asked)
         if not query.any():
             return {}
         scores: dict[int, float] = {}
@@ -104,6 +108,9 @@ class ByMeaning:
             scores = {each.doc: each.cosine for each in near}
         if effort.embeds_tail:
             scores.update(self._in_tail(query, generation.folded if generation else 0, only, limit))
+        if self._closely is not None and (generation is None or self.serves(generation)):
+            closer = self._closely.scores(query, asked.only)
+            scores = dict(nlargest(limit, (scores | closer).items(), key=itemgetter(1))) if closer else scores
         return scores
 
     def _over(self, generation: Generation) -> Vectors:
@@ -112,20 +119,6 @@ class ByMeaning:
                 self._vectors = Vectors(folder_of(self._folder, generation), self._embedder.size, generation.rows)
                 self._generation = generation
             return self._vectors
-
-    def _query(self, text: str) -> Floats:
-        with self._lock:
-            if (known := self._queries.get(text)) is not None:
-                self._queries.move_to_end(text)
-                return known
-        made: Floats = embed(self._embedder, [text])[0]
-        if not np.isfinite(made).all():
-            raise BadInput(f"the embedder {self._embedder.id} gave something that is not a number")
-        with self._lock:
-            self._queries[text] = made
-            while len(self._queries) > _QUERIES:
-                self._queries.popitem(last=False)
-        return made
 
     def _in_tail(self, query: Floats, folded: int, only: Numbers, limit: int) -> Scores:
         with self._rows.reading() as connection:

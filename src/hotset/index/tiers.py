@@ -133,6 +133,10 @@ class Hot:
         )
         return tuple(hit for hit, _ in zip(fitting, range(query.most), strict=False))
 
+    def every(self) -> list[tuple[int, Entry]]:
+        """Those that are still there, with their numbers."""
+        return [(each.doc, each.entry) for each in self._still_there()]
+
     def _hot(self) -> dict[EntryId, _Looked]:
         """The last that were looked at first."""
         since = max(0, self._turn - _RECENT_TURNS)

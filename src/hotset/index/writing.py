@@ -1,14 +1,12 @@
-"""The writer's role: one process of a project folds what was added into the fast structures, the others read them.
+"""Folding: what was added goes into the fast structures, by the one process of a project that has the role.
 
-The role is a lock on a file: it ends with its process, however that ends. A fold is written into files first and counts when
-one commit of the rows' database says so; cut off at any moment it leaves only what the next one writes over.
+A fold is written into files first and counts when one commit of the rows' database says so; cut off at any moment it leaves only
+what the next one writes over.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import shutil
 import threading
 from collections.abc import Sequence
@@ -26,9 +24,7 @@ from hotset.index.rows import Rows
 from hotset.index.vectors import Floats, VectorsWriter
 from hotset.index.words import Document, WordsWriter
 from hotset.nouns.finding import Entry
-from hotset.store.folder import private_file
 
-_ROLE = "writer"
 _AT_ONCE = 16_384  # entries: each commit is a segment of full text, and each segment makes every search longer
 _EMBED_AT_ONCE = 256
 _WASTED = 0.5  # of the rows are empty: then a new generation is smaller and faster
@@ -36,68 +32,10 @@ _WASTED_LEAST = 10_000
 _GENERATION = "generation-"
 
 
-class Role:
-    """The right to fold, held by one process at a time."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / _ROLE
-        self._file: int | None = None
-
-    @property
-    def held(self) -> bool:
-        return self._file is not None
-
-    def take(self) -> bool:
-        if self._file is not None:
-            return True
-        file = private_file(self._path)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(file, 0)
-            os.pwrite(file, str(os.getpid()).encode(), 0)
-        except BlockingIOError:
-            os.close(file)
-            return False
-        except OSError:  # a full disk takes no number; the lock counts
-            pass
-        self._file = file
-        return True
-
-    def give_up(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-
-    def holder(self) -> int | None:
-        """Who holds it, as far as one can tell."""
-        if self._file is not None:
-            return os.getpid()
-        try:
-            file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:
-            return None
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            told = os.pread(file, 20, 0)
-            return int(told) if told.isdigit() else 0
-        else:
-            return None
-        finally:
-            os.close(file)
-
-
 def identity(embedder: Embedder | None) -> str:
     """What the folded structures depend on: where one of these changes, they are made anew."""
     made_by = {"analysis": analysis.VERSION, "words": words.VERSION, "vectors": vectors.VERSION}
     return json.dumps({**made_by, "embedder": embedder.id if embedder else "", "size": embedder.size if embedder else 0})
-
-
-def embedder_of(identity: str) -> str:
-    try:
-        return str(json.loads(identity)["embedder"])
-    except (ValueError, KeyError, TypeError):
-        return ""
 
 
 def folder_of(folder: Path, generation: Generation) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from hotset.nouns.page import Kind
 
@@ -31,6 +32,36 @@ NEVER = Limit(0, 0)
 
 # Actions copy lines from files that were read to be edited, and hardly anything from a test run's output.
 _LIMITS = {Kind.FILE: Limit(24_000, 6000), Kind.TEST_RESULT: Limit(3000, 1500)}
+
+
+class Prefetching(StrEnum):
+    """What may be offered with a prompt before the model has asked for it."""
+
+    OFF = "off"
+    HINTS = "hints"
+    """Where something stands, in a line each."""
+    ON = "on"
+    """Hints, and what stands there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """On recorded sessions offers hardly ever paid for themselves, so there are none unless somebody wants them."""
+
+    mode: Prefetching = Prefetching.OFF
+    excerpt: float = 0.90
+    """How likely it must be that an excerpt is used."""
+    hint: float = 0.85
+    share: float = 0.10
+    """Of the free window that an offer may take."""
+    excerpts: int = 2
+    hints: int = 3
+    lines: int = 50
+    """Of each excerpt."""
+    seconds: float = 0.1
+    """That a request may wait for an offer: up to five searches, of some 5 ms each."""
+    racing: bool = False
+    """Also while a client's tools run: with their results stands what was found by then, and nothing is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +105,8 @@ class Knobs:
     """Characters of a text that a call wrote into a file, in that log; for a window of 128,000 tokens or more."""
     read: int = 3000
     """Characters of names from a file that was read, in that log; for a window of 128,000 tokens or more."""
+    prefetch: Prefetch = Prefetch()
+    """What is offered with a new prompt."""
 
     def limit_of(self, kind: Kind, tool: str) -> Limit:
         """What holds for a result in this window."""

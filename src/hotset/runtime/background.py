@@ -19,6 +19,7 @@ class Background:
         task = asyncio.create_task(self._watch(work, name), name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: work.close())  # cancelled before its first step, it would never be awaited
         return task
 
     def under_way(self, name: str) -> int:

@@ -15,6 +15,7 @@ from hotset.nouns.turn import Event
 from hotset.nouns.window import WHOLE, Form, Spot
 from hotset.runtime import retrieval
 from hotset.runtime.bounded import Bounded
+from hotset.runtime.following import Follower
 from hotset.runtime.planning import Prepared
 from hotset.store.port import Store
 from hotset.window.ledger import prompt_of
@@ -37,6 +38,8 @@ class Faults:
     dialect: Dialect
     store: Store
     bounded: Bounded
+    follower: Follower | None = None
+    """Has the index, once there is one."""
     outgoing: Request = field(init=False)
     """The request of the latest round."""
     answers: list[tuple[bytes, ...]] = field(default_factory=list)
@@ -110,7 +113,8 @@ class Faults:
         except Malformed as error:
             self._tell(call, None, "", here, now)
             return Answer(call.id, f"[hotset: {error}]", failed=True)
-        got = retrieval.answer(replace(wanted, max_tokens=min(wanted.max_tokens, room)), self.store, here)
+        index = self.follower.index if self.follower else None
+        got = retrieval.answer(replace(wanted, max_tokens=min(wanted.max_tokens, room)), self.store, here, index=index)
         self._tell(call, got, wanted.id if isinstance(wanted, Retrieve) else "", here, now)
         return Answer(call.id, got.text, failed=not got.found)
 

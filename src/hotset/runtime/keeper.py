@@ -39,6 +39,8 @@ class Keeper:
         """When each deposit that is not kept yet was handed over, the oldest first."""
         self._events: deque[Event] = deque(maxlen=_MOST_EVENTS)
         """Events that could not be kept yet."""
+        self.pages_came: Callable[[], None] = lambda: None
+        """Called when pages were kept."""
 
     @property
     def store(self) -> Store | None:
@@ -112,6 +114,8 @@ class Keeper:
         if keeping.cancelled():
             return
         error = keeping.exception()
+        if error is None and keeping.result().pages:
+            self.pages_came()
         if isinstance(error, StoreFailed):
             self._say(str(error))
         elif error is None and isinstance(deposit, Asked | Answered):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from hotset.config import Config
 from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event, Outcome, Session
+from hotset.runtime.prefetching import Prefetches
 from hotset.runtime.watch import ALERT
 from hotset.store.port import Store
 from hotset.window.ledger import Account, Ledger
@@ -66,6 +67,7 @@ class Metrics:
     spent_dollars: float
     saved_dollars: float
     saved_pct: float
+    prefetches: Prefetches = field(default_factory=Prefetches)
 
 
 def empty_ledger(config: Config) -> Ledger:
@@ -116,13 +118,15 @@ def over_store(store: Store, config: Config, since: float) -> tuple[Metrics, tup
     for bill in store.bills():
         ledger.add(bill)
     written = failed = 0
+    prefetches = Prefetches()
     raised: list[Event] = []
     for event in store.events():
+        prefetches = prefetches.after(event)
         written += event.name == SUMMARISED
         failed += event.name == SUMMARY_FAILED
         if event.name == ALERT and event.time >= since:
             raised.append(event)
-    return metrics(ledger.total(), None, written, failed), tuple(raised)
+    return replace(metrics(ledger.total(), None, written, failed), prefetches=prefetches), tuple(raised)
 
 
 def _ended(store: Store, session: SessionId, since: float | None) -> int:

@@ -8,20 +8,24 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from hotset import tokens
 from hotset.config import Config
 from hotset.dialects import DIALECTS
 from hotset.dialects.port import Dialects
 from hotset.nouns.bill import Bill
+from hotset.nouns.knobs import Prefetching
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Cause, Form, Shown
 from hotset.runtime.background import Background
 from hotset.runtime.bounded import Bounded
+from hotset.runtime.following import Follower, open_index
 from hotset.runtime.gisting import Gister
 from hotset.runtime.keeper import Keeper
 from hotset.runtime.ledger import SUMMARISED, SUMMARY_FAILED, Births, Metrics, empty_ledger, metrics
 from hotset.runtime.planning import Planner
+from hotset.runtime.prefetching import Prefetcher, Prefetches
 from hotset.runtime.summarising import Summariser
 from hotset.runtime.watch import Watch, event_of, raised_lately
 from hotset.store.port import Store
@@ -49,6 +53,7 @@ class Tally:
     """Results that were shown for the first time."""
     births_again: int = 0
     """Of these, the ones of which the window had the same, or an older version, already."""
+    prefetches: Prefetches = field(default_factory=Prefetches)
 
     def born(self, rows: Iterable[Shown]) -> None:
         for row in rows:
@@ -70,6 +75,8 @@ class Machine:
     bounded: Bounded = field(default_factory=Bounded)
     background: Background = field(init=False)
     gister: Gister = field(init=False)
+    follower: Follower = field(init=False)
+    prefetcher: Prefetcher = field(init=False)
     summariser: Summariser = field(init=False)
     planner: Planner = field(init=False)
     ledger: Ledger = field(init=False)
@@ -81,9 +88,13 @@ class Machine:
         self.began = self.clock()
         self.background = Background(self._failed)
         self.gister = Gister(self.keeper, self.background)
+        opening = partial(open_index, self.config.folder, self.config.embedding) if self.config.search else None
+        self.follower = Follower(opening, self.keeper, self.background)
+        self.keeper.pages_came = self.follower.nudge
+        self.prefetcher = Prefetcher(lambda: self.follower.index)
         summing = replace(self.config.summary, every=0) if self.config.off else self.config.summary
         self.summariser = Summariser(summing, self.wire, self.keeper, self.background, self.dialects, clock=self.clock)
-        self.planner = Planner(self.config, summaries=self.summariser.told)
+        self.planner = Planner(self.config, summaries=self.summariser.told, prefetcher=self.prefetcher)
         self.ledger = empty_ledger(self.config)
         self.watch = Watch(self.config.thresholds)
 
@@ -93,6 +104,8 @@ class Machine:
         keeper.open()
         machine = cls(config, wire, keeper)
         machine.gister.nudge()  # what the last run did not get to
+        if config.knobs_for("").prefetch.mode is not Prefetching.OFF:
+            machine.follower.nudge()  # opens the index: the first prompt may find something already
         machine.background.spawn(asyncio.to_thread(tokens.warm), "load the tokenizer")  # or the first call would wait for it
         return machine
 
@@ -123,14 +136,17 @@ class Machine:
         """How the window did since the start."""
         told = self.keeper.told
         births = Births(self.tally.births, self.tally.births_again)
-        return metrics(self.ledger.total(), births, told[SUMMARISED], told[SUMMARY_FAILED])
+        found = metrics(self.ledger.total(), births, told[SUMMARISED], told[SUMMARY_FAILED])
+        return replace(found, prefetches=self.tally.prefetches)
 
     async def close(self) -> None:
         self.gister.stop()
         self.summariser.stop()
+        self.background.spawn(self.follower.close(), "close the index")
         await self.background.drain(_DRAIN_SECONDS)
         await self.wire.close()
         self.bounded.close()
+        self.prefetcher.close()
         self.keeper.close()
 
     async def _raise(self, event: Event) -> None:

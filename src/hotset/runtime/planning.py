@@ -16,18 +16,21 @@ from hotset.config import Config
 from hotset.dialects.port import Dialect
 from hotset.errors import HotsetError
 from hotset.nouns.bill import Bill
-from hotset.nouns.knobs import NEVER, Knobs
+from hotset.nouns.knobs import NEVER, Knobs, Prefetch, Prefetching
 from hotset.nouns.link import Link, link
-from hotset.nouns.message import Message, Request, Tool, Usage
+from hotset.nouns.message import Message, Reply, Request, Tool, Usage
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.price import Price, Prices
 from hotset.nouns.window import WHOLE, Hidden, Line, Plan, Sent, Spot, Table
 from hotset.runtime.calibrating import Calibrations
 from hotset.runtime.lines import Scales
+from hotset.runtime.prefetching import Prefetched, Prefetcher, Scene, is_new_prompt, reply_answered
 from hotset.runtime.resuming import Resuming
 from hotset.runtime.words import Words
 from hotset.store.port import Store
+from hotset.window.arguments import spoken
 from hotset.window.plan import Moment, plan
+from hotset.window.prefetch import Judged
 from hotset.window.price import charge, price_of
 from hotset.window.tools import OUR_TOOLS, SPECS
 
@@ -96,6 +99,10 @@ class Prepared:
     bill: Bill
     window: int = 0
     """Tokens that its prompt may have, as the provider counts them."""
+    prefetched: Prefetched | None = None
+    """What is offered with its prompt for the first time."""
+    judged: tuple[Judged, ...] = ()
+    """What became of earlier offers."""
 
     @property
     def head(self) -> Chain:
@@ -115,9 +122,15 @@ class Planner:
     """Makes every request's plan, and holds the page tables of the lines that are under way. Safe to use from threads."""
 
     def __init__(
-        self, config: Config, monotonic: Callable[[], float] = time.monotonic, *, summaries: Summaries = _no_summaries
+        self,
+        config: Config,
+        monotonic: Callable[[], float] = time.monotonic,
+        *,
+        summaries: Summaries = _no_summaries,
+        prefetcher: Prefetcher | None = None,
     ) -> None:
         self._config = config
+        self._prefetcher = prefetcher if config.knobs_for("").prefetch.mode is not Prefetching.OFF else None
         self._monotonic = monotonic
         self._summaries = summaries
         self._scales = Scales()
@@ -129,8 +142,9 @@ class Planner:
         self._lock = Lock()
 
     def is_quick(self, request: Request) -> bool:
-        """True where a plan needs nothing that takes time: no store, no tokenizer that is not loaded, little to count."""
-        return len(request.raw) <= _SMALL and _opens(request) and self._calibrations.knows(request.model)
+        """True where a plan needs nothing that takes time: no store, no search, no tokenizer to load, little to count."""
+        small = self._prefetcher is None and len(request.raw) <= _SMALL
+        return small and _opens(request) and self._calibrations.knows(request.model)
 
     def prepare(
         self, request: Request, dialect: Dialect, store: Store, now: float, upstream: str, *, off: bool, agent: str = ""
@@ -146,7 +160,7 @@ class Planner:
         offered = not off and self._config.inject and dialect.injectable(request, OUR_TOOLS)
         links = tuple(link(ROOT, request.messages))
         opens = _opens(request)
-        table = self._table(links, None if opens else store)
+        table = self._table(links, None if opens and self._prefetcher is None else store)
         hidden = {each.chain: found for each in links if (found := table.hidden.get(each.chain))} if offered else {}
         lines = self._scales.lines(links, request.model, hidden)
         ratio = self._calibrations.ratio(request.model, store)
@@ -156,6 +170,15 @@ class Planner:
         moment = Moment(now, price, _counter(request.model), fixed, ratio, summaries=written)
         knobs = self._knobs(request, price, agent, offered=offered)
         made = plan(lines, table, knobs, moment) if not off else _as_it_came(lines, table)
+        prefetched = None
+        if self._prefetcher is not None and offered and links[-1].chain not in table.hidden:
+            free = round(knobs.window / ratio) - fixed - made.tokens
+            scene = Scene(links[-1], dialect, request, links, made.shown, hidden, free, moment.count, now)
+            prefetched = _ahead(self._prefetcher, scene, table, knobs.prefetch)
+        if prefetched is not None:
+            hidden = {**hidden, prefetched.hidden.chain: prefetched.hidden}
+            lines = self._scales.lines(links, request.model, hidden)
+            made = plan(lines, table, knobs, moment)
         outgoing = request if off else self._as_planned(request, links, made, hidden, dialect)
         body = request.raw if outgoing is request else dialect.render(outgoing)
         if offered:
@@ -183,6 +206,8 @@ class Planner:
                 broke=made.broke or "",
             ),
             window=knobs.window,
+            prefetched=prefetched,
+            judged=self._prefetcher.judged(links, hidden) if self._prefetcher is not None else (),
         )
 
     def went_out(self, prepared: Prepared, hidden: Sequence[Hidden] = ()) -> None:
@@ -192,6 +217,18 @@ class Planner:
             if prepared.before is not None:
                 self._tables.pop(prepared.before.head, None)
             self._hold(table, self._monotonic())
+
+    def replied(self, prepared: Prepared, reply: Reply, now: float, agent: str = "") -> None:
+        """A reply has left: what its calls will want next is looked for while its client runs them."""
+        knobs = self._config.knobs_for(agent).prefetch
+        said = [part for message in reply.messages for part in message.parts]
+        calls = [part for part in said if part.kind.family is Kind.TOOL_CALL]
+        if self._prefetcher is None or not knobs.racing or not calls or not prepared.offered:
+            return
+        said_at = [each.chain for each in link(prepared.head, reply.messages) if not each.message.aside]
+        told = [part.content for part in said if part.kind is Kind.RESPONSE]
+        words = [*(each.decode("utf-8", "replace") for each in told), *(spoken(call.content) for call in calls)]
+        self._prefetcher.race(said_at[-1], "\n".join(words), now, knobs)
 
     def settled(self, prepared: Prepared, reported: Usage) -> Hidden | None:
         """Learns from what the provider counted for the prompt; gives the row to be kept where that made a difference."""
@@ -271,6 +308,14 @@ def _as_it_came(lines: Sequence[Line], table: Table) -> Plan:
     """The plan that changes nothing."""
     whole = sum(line.extra + sum(piece.tokens for piece in line.pieces) for line in lines)
     return Plan(dict(table.shown), tokens=whole, whole=whole, kept=table.sent.tokens if table.sent else 0)
+
+
+def _ahead(prefetcher: Prefetcher, scene: Scene, table: Table, knobs: Prefetch) -> Prefetched | None:
+    """What is offered with a new prompt, or with results of calls while which it was found."""
+    if is_new_prompt(scene.last, table):
+        return prefetcher.ahead(scene, knobs)
+    answered = reply_answered(scene.links)
+    return prefetcher.raced(answered.chain, scene, knobs) if answered is not None else None
 
 
 def _hold_to_the_rules(

@@ -12,12 +12,13 @@ from itertools import accumulate, groupby
 
 from hotset import tokens
 from hotset.errors import HotsetError
+from hotset.index.port import Index
 from hotset.nouns.page import Kind, Page
 from hotset.nouns.retrieval import END, Lines, Place, Question, Range, Retrieval, Retrieve, Retrieved, Search, Slice, Whole
 from hotset.nouns.window import Spot
-from hotset.runtime.retrieval_finding import Missing, find, line
+from hotset.runtime.retrieval_finding import Found, Missing, find, line
 from hotset.runtime.retrieval_ranking import Deadline
-from hotset.runtime.retrieval_searching import search
+from hotset.runtime.retrieval_searching import Results, search
 from hotset.runtime.retrieval_telling import Told, origin, plain, tell
 from hotset.store.port import Store, Where
 from hotset.window.slice import Count, Cut, cut
@@ -38,18 +39,19 @@ def answer(
     store: Store,
     here: Place,
     *,
+    index: Index | None = None,
     seconds: float = SECONDS,
     clock: Callable[[], float] = time.monotonic,
     count: Count = tokens.count,
 ) -> Retrieved:
-    """The answer for the model, never more than `call.max_tokens`."""
+    """The answer for the model, never more than `call.max_tokens`. Without an index the store itself is looked through."""
     deadline = Deadline(clock, clock() + seconds)
     try:
         match call:
             case Retrieve():
-                made = _retrieve(call, store, here, deadline, count)
+                made = _retrieve(call, store, here, find(call, store, here, deadline, index), count)
             case Search():
-                made = _search(call, store, here, deadline, count)
+                made = _search(call, search(call, store, here, deadline, index), count)
             case Range():
                 made = _range(call, store, here, count)
     except Missing as reason:
@@ -74,9 +76,8 @@ class _Made:
     whole: bool
 
 
-def _retrieve(call: Retrieve, store: Store, here: Place, deadline: Deadline, count: Count) -> _Made:
-    found = find(call, store, here, deadline)
-    how = Question(call.topic) if call.topic and isinstance(call.how, Whole) else call.how
+def _retrieve(call: Retrieve, store: Store, here: Place, found: Found, count: Count) -> _Made:
+    how = (found.how or Question(call.topic)) if call.topic and isinstance(call.how, Whole) else call.how
     pages = _bounded(found.pages)
     told = [tell(store, page) for page in pages]
     if len(pages) == 1:
@@ -163,8 +164,7 @@ def _promising(parts: Sequence[_Part], how: Slice) -> list[int]:
     return [texts[block] for _, block in best] or texts[:1]
 
 
-def _search(call: Search, store: Store, here: Place, deadline: Deadline, count: Count) -> _Made:
-    results = search(call, store, here, deadline)
+def _search(call: Search, results: Results, count: Count) -> _Made:
     where = {"": "this session", "all": "this project"}.get(call.session, f"session {plain(call.session)}")
     head = f"[hotset: what speaks most of it in {where}, best first; {_DATA}]"
     pieces = [f"{result}\n" for result in results.told]

@@ -9,10 +9,12 @@ from difflib import get_close_matches
 from itertools import groupby
 
 from hotset.errors import NotFound
+from hotset.index.port import Index
+from hotset.nouns.finding import Filter, Query
 from hotset.nouns.page import Chain, Digest, Kind, Page, PageId, Role
-from hotset.nouns.retrieval import Place, Retrieve
+from hotset.nouns.retrieval import Lines, Place, Retrieve, Slice, Whole
 from hotset.nouns.turn import Node
-from hotset.runtime.retrieval_ranking import Deadline, ranked_pages
+from hotset.runtime.retrieval_ranking import Deadline, Spoken, ranked_pages
 from hotset.runtime.retrieval_telling import plain
 from hotset.store.port import Store, Where
 
@@ -20,6 +22,8 @@ _CONTENT = re.compile(r"c([0-9a-f]{6,64})|([0-9a-f]{64})")
 _PAGE = re.compile(r"p[0-9a-f]{3,15}")
 _IDS = "ids are r... (a reference), c... with 12 hex digits (content), p... with 15 (a page), or a tool call's id, copied whole"
 _BEST = 3  # pages of a topic
+_FOUND = 20  # pages among which these are chosen; the others are named
+_INDEX_SHARE = 0.6  # of the time, where there is an index; what it leaves is enough for a look through the store
 _NAMED = 12
 _SILENT = frozenset({Kind.SYSTEM, Kind.THINKING, Kind.OPAQUE})
 _HERE_ONLY = "nothing is kept of this conversation yet; what was said in it stands in it"
@@ -30,13 +34,15 @@ class Found:
     pages: tuple[Page, ...]
     more: str = ""
     """What else there was to choose from."""
+    how: Slice | None = None
+    """Which part of it was found, where the words that were asked for do not stand in it."""
 
 
 class Missing(Exception):
     """What was asked for is not there; says what to ask instead."""
 
 
-def find(call: Retrieve, store: Store, here: Place, deadline: Deadline) -> Found:
+def find(call: Retrieve, store: Store, here: Place, deadline: Deadline, index: Index | None = None) -> Found:
     """Raises `Missing`."""
     if call.id:
         return _by_id(call.id, store, here)
@@ -44,7 +50,8 @@ def find(call: Retrieve, store: Store, here: Place, deadline: Deadline) -> Found
         return _by_iteration(call.iteration, store, here)
     if call.tool:
         return _by_tool(call, store, here, deadline)
-    return _by_topic(call.topic, _spoken(store, here), store, deadline)
+    found = _by_index(call.topic, store, here, deadline.share(_INDEX_SHARE), index) if index is not None else None
+    return found or _by_topic(call.topic, _spoken(store, here), store, deadline)
 
 
 def line(store: Store, here: Place) -> list[Node]:
@@ -193,6 +200,32 @@ def _by_tool(call: Retrieve, store: Store, here: Place, deadline: Deadline) -> F
     others = [page for page in pages if page not in last]
     told = ", ".join(f"{page.id} (turn {page.turn})" for page in others[: -_NAMED - 1 : -1])
     return Found(tuple(last), f"the latest of {len(pages)} results of this tool; earlier: {told}" if others else "")
+
+
+def _by_index(topic: str, store: Store, here: Place, deadline: Deadline, index: Index) -> Found | None:
+    """None where there is nothing, or where the index cannot tell."""
+    from hotset.runtime.retrieval_indexed import indexed_pages  # noqa: PLC0415 - where there is an index, and not before
+
+    if here.session is None:
+        return None
+    chains = frozenset(here.chains)
+    query = Query(topic, Filter(sessions=frozenset({here.session})), _FOUND)
+    found = indexed_pages(query, store, index, deadline, lambda page: not chains or page.chain in chains)
+    if found is None or not found.best:
+        return None
+    said = [each for each in found.best if each.by_words]
+    if not said:
+        best = found.best[0]
+        return Found((best.page,), _others(found.best[1:]), Lines((best.lines,)) if best.lines[0] else Whole())
+    worth = [each for each in said if each.score >= said[0].score / 2][:_BEST]
+    rest = [each for each in found.best if each not in worth]
+    in_order = sorted(worth, key=lambda each: (each.page.turn, each.page.time, each.page.position))
+    return Found(tuple(each.page for each in in_order), _others(rest))
+
+
+def _others(rest: Sequence[Spoken]) -> str:
+    told = ", ".join(f"{each.page.id} (turn {each.page.turn})" for each in rest[:_NAMED])
+    return f"also about it: {told[:300]}" if told else ""
 
 
 def _by_topic(topic: str, pages: Sequence[Page], store: Store, deadline: Deadline) -> Found:

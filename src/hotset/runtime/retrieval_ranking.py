@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from hotset.nouns.page import Gist, Kind, Page
 from hotset.runtime.retrieval_telling import tell
+from hotset.sources.history.pages import is_ours
 from hotset.store.port import Store
 from hotset.window.slice.words import Term, hits, lowered, terms
-from hotset.window.tools import OUR_TOOLS
 
 _GIST_SHARE = 0.4  # of the time, for the gists
 _LOOKED_AT = 1 << 20  # characters of one page
@@ -45,6 +45,20 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True)
+class Spoken:
+    """A page that speaks of it."""
+
+    score: float
+    """1 for the best."""
+    page: Page
+    text: str
+    lines: tuple[int, int]
+    """Where it does; (0, 0) where that is not known."""
+    by_words: bool
+    """In words of the question; otherwise in others."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Looked:
     page: Page
     text: str
@@ -55,7 +69,7 @@ class _Looked:
 def ranked_pages(query: str, pages: Sequence[Page], store: Store, deadline: Deadline) -> Ranking:
     """The pages that speak of the query. They come newest first; each content counts once."""
     wanted = terms(query)
-    told = (page for page in reversed(pages) if page.kind is not Kind.IMAGE and not _is_ours(page))
+    told = (page for page in reversed(pages) if page.kind is not Kind.IMAGE and not is_ours(page))
     unlike = list({page.digest: page for page in told}.values())[::-1]
     order = _by_gist(unlike, wanted, store, deadline.share(_GIST_SHARE))
     looked = _look(order, wanted, store, deadline)
@@ -65,11 +79,6 @@ def ranked_pages(query: str, pages: Sequence[Page], store: Store, deadline: Dead
     scored = ((score, each) for each, score in zip(looked, _scores(looked, wanted), strict=True) if score > 0)
     best = sorted(scored, key=lambda pair: (-round(pair[0], 6), newest[pair[1].page.id]))
     return Ranking([(score, each.page, each.text) for score, each in best], len(unlike) - len(looked))
-
-
-def _is_ours(page: Page) -> bool:
-    """What an earlier search found is no find."""
-    return page.tool.rpartition("__")[2] in OUR_TOOLS
 
 
 def _by_gist(pages: Sequence[Page], wanted: Sequence[Term], store: Store, deadline: Deadline) -> list[Page]:

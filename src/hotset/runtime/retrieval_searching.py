@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hotset.nouns.page import Kind, Page, SessionId
+from hotset.index.port import Index
+from hotset.nouns.finding import Filter, Query
+from hotset.nouns.page import Kind, Page, SessionId, including
 from hotset.nouns.retrieval import Place, Search
 from hotset.nouns.turn import Session
 from hotset.runtime.retrieval_finding import Missing
-from hotset.runtime.retrieval_ranking import Deadline, ranked_pages
+from hotset.runtime.retrieval_ranking import Deadline, Spoken, ranked_pages
 from hotset.runtime.retrieval_telling import moment, origin, plain
+from hotset.sources.history.pages import LEFT_OUT
 from hotset.store.port import Store, Where
 from hotset.window.slice.words import Term, hits, lowered, terms
 
@@ -20,7 +23,7 @@ _MOST_RESULTS = 20
 _EXCERPT_CHARS = 160
 _WHOLE_CHARS = 4000  # up to this a page is brought back whole
 _AROUND = 30  # lines around a find, to be brought back
-_SILENT = frozenset({Kind.SYSTEM, Kind.THINKING, Kind.OPAQUE, Kind.IMAGE})
+_INDEX_SHARE = 0.6  # of the time, where there is an index; what it leaves is enough for a look through the store
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +35,43 @@ class Results:
     """What was not searched."""
 
 
-def search(call: Search, store: Store, here: Place, deadline: Deadline) -> Results:
-    """Raises `Missing`."""
+def search(call: Search, store: Store, here: Place, deadline: Deadline, index: Index | None = None) -> Results:
+    """By the index where there is one; through the store itself where that finds nothing or cannot tell. Raises `Missing`."""
+    found = _by_index(call, store, here, deadline.share(_INDEX_SHARE), index) if index is not None else None
+    best, note = found or _through_the_store(call, store, here, deadline)
+    wanted = terms(call.query)
+    results = [f"{at}. {_result(each, wanted, store, here)}" for at, each in enumerate(best, 1)]
+    return Results(results, [each.page for each in best], note)
+
+
+def _by_index(call: Search, store: Store, here: Place, deadline: Deadline, index: Index) -> tuple[list[Spoken], str] | None:
+    """The finds, and what was not searched; None where there are none."""
+    from hotset.runtime.retrieval_indexed import indexed_pages  # noqa: PLC0415 - where there is an index, and not before
+
+    if call.kind in LEFT_OUT:
+        return None
+    only = Filter(
+        sessions=frozenset() if call.session == "all" else frozenset(_sessions(call.session, store, here)),
+        kinds=frozenset(including(call.kind)) if call.kind else frozenset(),
+    )
+    found = indexed_pages(Query(call.query, only, _MOST_RESULTS), store, index, deadline)
+    if found is None or not found.best:
+        return None
+    note = "the latest pages were not all searched for want of time" if found.missed else ""
+    return found.best, note
+
+
+def _through_the_store(call: Search, store: Store, here: Place, deadline: Deadline) -> tuple[list[Spoken], str]:
+    """The finds, and what was not searched. Raises `Missing`."""
     sessions = _sessions(call.session, store, here)
     pages = list(_pages(call.kind, sessions, store, deadline.share(_LISTING_SHARE)))
     ranking = ranked_pages(call.query, pages, store, deadline)
-    best = ranking.best[:_MOST_RESULTS]
     note = f"{ranking.missed:,} of {len(pages):,} pages were not searched for want of time" if ranking.missed else ""
-    if not best:
+    if not ranking.best:
         wider = "" if call.session == "all" else ", or session all"
         raise Missing(f"nothing in {len(pages):,} pages speaks of it; other words{wider} may find it{note and f' ({note})'}")
-    wanted = terms(call.query)
-    results = [f"{at}. {_result(page, text, wanted, store, here)}" for at, (_, page, text) in enumerate(best, 1)]
-    return Results(results, [page for _, page, _ in best], note)
+    best = ranking.best[:_MOST_RESULTS]
+    return [Spoken(score, page, text, (0, 0), by_words=True) for score, page, text in best], note
 
 
 def _sessions(asked: str, store: Store, here: Place) -> Sequence[SessionId]:
@@ -68,15 +95,16 @@ def _pages(kind: Kind | None, sessions: Sequence[SessionId], store: Store, deadl
     left = _MOST_PAGES
     for session in sessions:
         newest_first = list(store.pages(Where(session=session, kinds=kinds)))[::-1]
-        yield from (page for page in newest_first[:left] if kind or page.kind not in _SILENT)
+        yield from (page for page in newest_first[:left] if kind or page.kind not in LEFT_OUT)
         left -= len(newest_first)
         if left <= 0 or deadline.passed:
             return
 
 
-def _result(page: Page, text: str, wanted: Sequence[Term], store: Store, here: Place) -> str:
+def _result(found: Spoken, wanted: Sequence[Term], store: Store, here: Place) -> str:
+    page, text = found.page, found.text
     lines = text.split("\n")
-    at = _best_line(text, wanted)
+    at = _best_line(text, wanted, found.lines)
     shown = range(max(0, at - 1), min(len(lines), at + 2))
     excerpt = [f"   {_clipped(lines[line], wanted)}" for line in shown if lines[line].strip()]
     part = "" if len(text) <= _WHOLE_CHARS else f', lines="{max(1, at - _AROUND)}-{min(len(lines), at + _AROUND)}"'
@@ -84,8 +112,9 @@ def _result(page: Page, text: str, wanted: Sequence[Term], store: Store, here: P
     return "\n".join([head, *excerpt, f'   retrieve_context(id="{page.id}"{part})'])
 
 
-def _best_line(text: str, wanted: Sequence[Term]) -> int:
-    """The line, from 0, on which the most telling words stand."""
+def _best_line(text: str, wanted: Sequence[Term], among: tuple[int, int]) -> int:
+    """The line, from 0, on which the most telling words stand: among these, counted from 1, where some are given."""
+    start, last = (among[0] - 1, among[1] - 1) if among[0] else (0, text.count("\n"))
     low = lowered(text)
     scores: dict[int, float] = {}
     for term in wanted:
@@ -94,8 +123,9 @@ def _best_line(text: str, wanted: Sequence[Term]) -> int:
         for at in hits(text, low, term):
             line += text.count("\n", first, at)
             first = at
-            scores[line] = scores.get(line, 0.0) + term.weight
-    return min(scores, key=lambda line: (-scores[line], line), default=0)
+            if start <= line <= last:
+                scores[line] = scores.get(line, 0.0) + term.weight
+    return min(scores, key=lambda line: (-scores[line], line), default=start)
 
 
 def _clipped(line: str, wanted: Sequence[Term]) -> str:

@@ -5,21 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
-
-import msgspec
 
 from hotset.dialects.images import size_of
 from hotset.errors import HotsetError
 from hotset.nouns.page import Kind, Page, SessionId
-from hotset.store.port import Store, Where
+from hotset.sources.history.pages import is_binary, path_of
+from hotset.store.port import Store
 
 _SHORT = 80
-_PATH_NAMES = ("file_path", "filepath", "path", "filename", "file", "uri", "url", "notebook_path")
-_ARGUMENTS_LOOKED_AT = 64 * 1024
 _HEX_BYTES = 32
-_SAMPLE = 4096
-_UNREADABLE = 0.1  # share of control characters beyond which bytes are no text
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\[\];]+")
 
 
@@ -40,7 +34,7 @@ def tell(store: Store, page: Page) -> Told:
         size = size_of(content)
         pixels = f", {size[0]} x {size[1]} pixels" if size else ""
         return Told(f"({plain(page.media)}, {len(content):,} bytes{pixels}: an image cannot be brought back as text)", own=False)
-    if _is_binary(content):
+    if is_binary(content):
         begins = content[:_HEX_BYTES].hex(" ")
         return Told(f"({plain(page.media)}, {len(content):,} bytes of binary data that begin with {begins})", own=False)
     return Told(content.decode("utf-8", "replace"), own=True)
@@ -52,25 +46,8 @@ def origin(store: Store, page: Page, here: SessionId | None) -> str:
     told.append(f"tool {plain(page.tool)}" if page.tool else str(page.kind).replace("_", " "))
     if page.kind.family is Kind.TOOL_CALL:
         told[-1] = f"call of {told[-1]}"
-    path = path_of(store, page)
+    path = plain(path_of(store, page))
     return ", ".join([*told, path] if path else told)
-
-
-def path_of(store: Store, page: Page) -> str:
-    """What a result's call asked for, where its arguments name a file or an address."""
-    if not page.call or page.kind.family is Kind.TOOL_CALL:
-        return ""
-    try:
-        calls = store.pages(Where(session=page.session, call=page.call, kinds=frozenset({Kind.TOOL_CALL}), limit=1))
-        call = next(calls, None)
-        content = store.content(call.digest) if call and call.size <= _ARGUMENTS_LOOKED_AT else b"{}"
-        arguments: Any = msgspec.json.decode(content)
-    except (HotsetError, ValueError, RecursionError):
-        return ""
-    if not isinstance(arguments, dict):
-        return ""
-    found = next((arguments[name] for name in _PATH_NAMES if isinstance(arguments.get(name), str)), "")
-    return plain(found)
 
 
 def moment(time: float) -> str:
@@ -84,10 +61,3 @@ def plain(text: str) -> str:
     """Text from outside for a line of ours: one line, short, without the signs that end such a line."""
     one = " ".join(_UNSAFE.sub(" ", text[: 4 * _SHORT]).split())
     return one if len(one) <= _SHORT else f"{one[: _SHORT - 3]}..."
-
-
-def _is_binary(content: bytes) -> bool:
-    sample = content[:_SAMPLE]
-    text = sample.decode("utf-8", "replace")
-    odd = sum(1 for sign in text if (sign < " " and sign not in "\t\n\r\f\b\x1b") or sign == "\ufffd")
-    return b"\0" in sample or odd > _UNREADABLE * max(1, len(text))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 
 from hotset.dialects.port import Dialect
 from hotset.dialects.view import Round, View
@@ -21,6 +21,7 @@ from hotset.runtime.checkpoints import note_checkpoints
 from hotset.runtime.faults import Faults, summed
 from hotset.runtime.machine import Machine
 from hotset.runtime.planning import Forbidden, Prepared, Unplanned
+from hotset.runtime.prefetching import Prefetches, judged_event, offered_event
 from hotset.runtime.record import Record
 from hotset.store.port import Store
 from hotset.window.tools import OUR_TOOLS
@@ -111,6 +112,8 @@ class Sending:
         reply = self.record.reply
         rounds = self.faults.usages or [reply.usage]
         usage = summed(rounds)
+        if reply.complete:
+            self.machine.planner.replied(self.prepared, reply, self.machine.clock(), clients.agent(self.call.headers))
         if not reply.complete or usage == Usage():
             return
         if (learned := self.machine.planner.settled(self.prepared, rounds[0])) is not None:
@@ -163,10 +166,14 @@ class Sending:
         outgoing = _outgoing(call, prepared)
         machine.planner.went_out(prepared)
         note_checkpoints(prepared, record, machine)
-        self.call, self.prepared, self.faults = outgoing, prepared, Faults(prepared, dialect, store, machine.bounded)
+        self.call, self.prepared = outgoing, prepared
+        self.faults = Faults(prepared, dialect, store, machine.bounded, machine.follower)
         if not off:  # what went out as it came has no forms: its turn stays without a plan
             made = prepared.plan
-            record.also(Planned(record.id, prepared.sent, made.fresh, made.stubs), *_events(prepared, record))
+            fetched = [Hid(record.id, prepared.prefetched.hidden)] if prepared.prefetched is not None else []
+            events = _events(prepared, record)
+            record.also(Planned(record.id, prepared.sent, made.fresh, made.stubs), *fetched, *events)
+            machine.tally.prefetches = reduce(Prefetches.after, events, machine.tally.prefetches)
             machine.tally.born(made.fresh)
 
     @property
@@ -200,10 +207,13 @@ def _with_body(call: Call, body: bytes | None) -> Call:
 
 
 def _events(prepared: Prepared, record: Record) -> list[Event]:
-    """What is worth knowing of a plan: that pages left, and that the prefix changed."""
+    """What is worth knowing of a plan: what was offered and what became of it, that pages left, that the prefix changed."""
+    told = [judged_event(each, record.asked_at) for each in prepared.judged]
+    if prepared.prefetched is not None:
+        told.append(offered_event(prepared.prefetched, record.asked_at))
     made = prepared.plan
     if not made.stubs and made.broke is None:
-        return []
+        return told
     left = sum(stub.tokens for stub in made.stubs)
     detail: dict[str, str | int | float] = {
         "cause": str(made.broke or (made.fresh[-1].cause if made.fresh else "")),
@@ -211,4 +221,4 @@ def _events(prepared: Prepared, record: Record) -> list[Event]:
         "tokens": left,
         "prompt": prepared.estimated,
     }
-    return [Event("Evicted", record.asked_at, None, 0, {**detail, "call": record.id})]
+    return [*told, Event("Evicted", record.asked_at, None, 0, {**detail, "call": record.id})]

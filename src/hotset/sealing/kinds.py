@@ -285,6 +285,9 @@ _SHAPED = (
     ),
 )  # fmt: skip
 
+_BETWEEN = rb"(?:\\{1,31}[nrt]|\\{0,31}[\s\"',]){1,40}"
+"""Two words apart, on one line or on two, and where each line is a string of a list, as in a notebook."""
+
 _URL_TEXT = rb"[^\s:/@\"'<>\\`\x80-\xff]"
 _BY_PLACE = (
     _kind(
@@ -360,8 +363,8 @@ _BY_PLACE = (
     ),
     _kind(
         "login",
-        rb"(?:login|account)\s{1,8}[^\s]{1,64}\s{1,8}password\s{1,8}[^\s]{6}",
-        rb"(?:login|account)\s{1,8}[^\s]{1,64}\s{1,8}password\s{1,8}(?P<secret>[^\s\"'\\\x80-\xff]{6,256})",
+        rb"(?:login|account)\s{1,8}[^\s]{1,64}[\s\\nrt\"',]{1,40}password\s{1,8}[^\s]{6}",
+        rb"(?:login|account)\s{1,8}[^\s]{1,64}?" + _BETWEEN + rb"password\s{1,8}(?P<secret>[^\s\"'\\\x80-\xff]{6,256})",
         b"la",
         lambda match: not doubts.stands_in(match["secret"]) and not match["secret"].isalpha(),
         by_name=True,

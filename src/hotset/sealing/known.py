@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -31,7 +32,7 @@ class Known:
         self._by_head: dict[bytes, list[bytes]] = {}
         for each in self._kinds:
             self._by_head.setdefault(each[:_TELLING], []).append(each)
-        self._parts = b"\n".join(self._kinds).lower()
+        self._parts = b"\n".join(piece for each in kinds for piece in _pieces(each)).lower()
         self._finder = _alternatives(self._by_head) if self._by_head else None
 
     def hits(self, content: bytes) -> Iterator[Hit]:
@@ -47,6 +48,15 @@ class Known:
     def has_part(self, word: str) -> bool:
         """Is this word, long enough to tell anything, a part of one of them?"""
         return len(word) >= _SHORTEST - 2 and word.lower().encode("utf-8", "surrogatepass") in self._parts
+
+
+def _pieces(secret: bytes) -> Iterator[bytes]:
+    """A secret of one line, or the lines of a block of them that are nothing but secret: not `-----BEGIN`, nor `Version: 2`."""
+    lines = [line.strip(b" \t\"'+") for line in _LINE_ENDS.split(secret)]
+    return (line for line in lines if len(lines) == 1 or not (line.startswith(b"-") or b" " in line))
+
+
+_LINE_ENDS = re.compile(rb"(?:[\r\n]|\\{1,31}[nr])+")  # in JSON they are written out
 
 
 def _alternatives(heads: Mapping[bytes, object]) -> re2._Regexp:

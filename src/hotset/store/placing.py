@@ -390,12 +390,16 @@ def _new_session(asked: Asked, look: Lookup) -> Session:
 
 
 def _title(messages: Sequence[Message]) -> str:
-    """The first words a person said; text in angle brackets is what clients put in front of them."""
+    """The first words a person said, without secrets: lists of sessions show it. Text in angle brackets is what clients put
+    in front of them.
+    """
+    from hotset.sealing import seal  # noqa: PLC0415 - 50 ms, which a start should not pay
+
     said = [
         part.content for message in messages if message.role is Role.USER for part in message.parts if part.kind is Kind.PROMPT
     ]
     first = next((text for text in said if not text.lstrip().startswith(b"<")), said[0] if said else b"")
-    return " ".join(first[: 8 * _TITLE_CHARS].decode("utf-8", "replace").split())[:_TITLE_CHARS]
+    return " ".join(seal(first[: 8 * _TITLE_CHARS].decode("utf-8", "replace")).text.split())[:_TITLE_CHARS]
 
 
 def _kept(writing: Writing, turn: Turn) -> Kept:

@@ -204,6 +204,13 @@ class Store(Protocol):
 
     def pages(self, where: Where) -> Iterator[Page]: ...
 
+    def pages_after(self, number: int, limit: int) -> Sequence[tuple[int, Page]]:
+        """The next pages in the order in which they were kept, each with its number in it, which is above 0 and never changes.
+
+        For whoever follows the store. Damaged rows are left out: `verify` tells of them.
+        """
+        ...
+
     def session(self, id: SessionId) -> Session:
         """Raises `NotFound`."""
         ...

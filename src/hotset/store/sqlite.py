@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -160,6 +160,20 @@ class SqliteStore:
                 return
             yield _as_asked(page, where.holds(page))
             left = None if left is None else left - 1
+
+    def pages_after(self, number: int, limit: int) -> Sequence[tuple[int, Page]]:
+        sql = f"SELECT seq, {PAGE.names} FROM page WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
+        found: list[tuple[int, Page]] = []
+        while len(found) < limit:
+            with self._reading() as connection:
+                rows: list[Any] = connection.execute(sql, (number, limit - len(found))).fetchall()
+            if not rows:
+                break
+            number = rows[-1][0]
+            for seq, *row in rows:
+                with suppress(PageDamaged):
+                    found.append((seq, PAGE.unpack(row)))
+        return found
 
     def session(self, id: SessionId) -> Session:
         session = self._one(SESSION, "id = ?", id)

@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from hotset.errors import StoreBusy
-from hotset.index.port import Index
+from hotset.index.port import FOLDER, Index
+from hotset.nouns.embedding import Embedding
 from hotset.nouns.finding import Hits, Query, Sort
 from hotset.runtime.following import open_index
 from hotset.sources.code import consent
@@ -19,7 +20,6 @@ from hotset.sources.code.manifest import DATABASE as MANIFEST
 from hotset.sources.code.manifest import remove_manifest
 from hotset.store.folder import private_file, private_folder
 
-_INDEX = "index"
 _INDEXING = "code.indexing"
 _CLOSE = 0.4  # cosine; of words that mean nothing to this project's own sources none came above 0.35
 _PATIENCE = 10.0  # seconds for whoever indexes to notice that it no longer may
@@ -28,7 +28,7 @@ _POLL_SECONDS = 0.05
 
 def index_folder(folder: Path) -> Path:
     """Where the index is, in a project's data folder."""
-    return folder / _INDEX
+    return folder / FOLDER
 
 
 def find_code(index: Index, query: Query) -> Hits:
@@ -75,7 +75,7 @@ def who_indexes(folder: Path) -> int | None:
         os.close(file)
 
 
-def take_out(folder: Path) -> bool:
+def take_out(folder: Path, embedding: Embedding) -> bool:
     """Takes consent back and everything that was made of the project's files away.
 
     False where another process works with the index: nothing of the files is found any more, but its own files may hold
@@ -88,7 +88,7 @@ def take_out(folder: Path) -> bool:
         remove_manifest(folder)
         if not index_folder(folder).exists():
             return True
-        with closing(open_index(folder, folds=False)) as index:
+        with closing(open_index(folder, embedding, folds=False)) as index:
             index.remove(index.wholes(Sort.CODE))
             alone = index.fold()
         if alone:  # the index holds what was said, too; that comes back from the store

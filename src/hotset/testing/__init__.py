@@ -8,21 +8,38 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hotset.testing.clock import Clock
     from hotset.testing.dialect_contract import check_dialect
+    from hotset.testing.hashing_embedder import HashingEmbedder
+    from hotset.testing.index_contract import check_index
     from hotset.testing.ram_store import RamStore
+    from hotset.testing.secrets import planted
     from hotset.testing.store_contract import check_store
     from hotset.testing.upstream.script import Call, Say
     from hotset.testing.upstream.server import ScriptedUpstream
 
-__all__ = ["Call", "Clock", "RamStore", "Say", "ScriptedUpstream", "check_dialect", "check_store"]
+__all__ = [
+    "Call",
+    "Clock",
+    "HashingEmbedder",
+    "RamStore",
+    "Say",
+    "ScriptedUpstream",
+    "check_dialect",
+    "check_index",
+    "check_store",
+    "planted",
+]
 
 _HOMES = {
     "Call": "hotset.testing.upstream.script",
     "Clock": "hotset.testing.clock",
+    "HashingEmbedder": "hotset.testing.hashing_embedder",
     "RamStore": "hotset.testing.ram_store",
     "Say": "hotset.testing.upstream.script",
     "ScriptedUpstream": "hotset.testing.upstream.server",
     "check_dialect": "hotset.testing.dialect_contract",
+    "check_index": "hotset.testing.index_contract",
     "check_store": "hotset.testing.store_contract",
+    "planted": "hotset.testing.secrets",
 }
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from copy import copy
-from itertools import chain
+from itertools import chain, islice
 from typing import TypeVar
 
 from hotset.errors import BadInput, HotsetError, NotFound, StoreFailed
@@ -195,6 +195,11 @@ class RamStore:
     def pages(self, where: Where) -> Iterator[Page]:
         found = [page for page in self._shelves.pages.values() if where.holds(page)]
         return iter(found if where.limit is None else found[: max(0, where.limit)])
+
+    def pages_after(self, number: int, limit: int) -> Sequence[tuple[int, Page]]:
+        first = max(0, number)
+        with self._lock:
+            return list(islice(enumerate(self._shelves.pages.values(), 1), first, first + max(0, limit)))
 
     def session(self, id: SessionId) -> Session:
         return _found(self._shelves.sessions, id, "session")

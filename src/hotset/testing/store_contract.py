@@ -248,6 +248,28 @@ def check_notes_are_pages_of_their_own(open_store: OpenStore) -> None:
         assert store.page(talk.asks().pages[0]).parent is None, "a first message became the child of a note"
 
 
+def check_pages_can_be_followed_in_the_order_in_which_they_were_kept(open_store: OpenStore) -> None:
+    with opened(open_store) as store:
+        assert not store.pages_after(0, 10), "an empty store has pages to follow"
+        one, two = Talk(store, agent="one"), Talk(store, agent="two", client="other/1", time=1.0)
+        for number in range(3):
+            one.turn(f"question {number}", f"answer {number}")
+            two.turn(f"ask {number}", f"say {number}")
+        every = store.pages_after(0, 100)
+        assert [page for _, page in every] == list(store.pages(Where())), "pages do not come in the order in which they were kept"
+        assert all(0 < before < after for (before, _), (after, _) in pairwise(every)), "their numbers do not grow from 1 up"
+        followed: list[tuple[int, Page]] = []
+        while some := store.pages_after(followed[-1][0] if followed else 0, 5):
+            assert len(some) <= 5, "more pages came than were asked for"
+            followed += some
+        assert followed == every, "pages were lost or came twice between one step and the next"
+        assert not store.pages_after(0, 0), "pages came though none were asked for"
+        one.turn("later", "yes")
+        later = [page.agent for _, page in store.pages_after(every[-1][0], 100)]
+        assert later == ["one", "one"], "what came later does not follow"
+        assert store.pages_after(0, len(every)) == every, "a page got another number"
+
+
 def check_events_references_and_gists_are_kept(open_store: OpenStore) -> None:
     with opened(open_store) as store:
         session = _session(store)

@@ -18,7 +18,7 @@ from hotset.window.slice.words import hits as hits_of
 
 _FURTHER = 4  # times as many entries, where those found are too few pages
 _MOST_LOOKED_AT = 4096
-_CLOSE = 0.4  # cosine of a stretch that shares no telling word with the query; what nobody spoke of stayed below 0.36
+_CLOSE = 0.45  # cosine that counts where no telling word is shared; of what nobody spoke of, 32,000 stretches came up to 0.42
 _FAR = 2**62
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 
 from hotset.errors import NotFound, PageDamaged
@@ -49,7 +49,15 @@ def followed(store: Store, index: Index) -> int:
 
     A store that was put in another's place, or repaired and gone on, counts anew.
     """
-    mark = index.watermark(WATERMARK)
+    return _reached(store, index.watermark(WATERMARK))
+
+
+def behind(store: Store, watermarks: Mapping[str, int], most: int) -> int:
+    """How many pages, at most so many, an index with these watermarks did not come to yet."""
+    return len(store.pages_after(_reached(store, watermarks.get(WATERMARK, 0)), most))
+
+
+def _reached(store: Store, mark: int) -> int:
     number = mark >> _TAG_BITS
     there = store.pages_after(number - 1, 1) if number else ()
     return number if there and _mark(*there[0]).number == mark else 0

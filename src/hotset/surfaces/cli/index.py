@@ -89,7 +89,7 @@ def _run(chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, 
 
     with (
         indexing(config.folder),
-        closing(open_index(config.folder)) as opened,
+        closing(open_index(config.folder, config.embedding.of_documents)) as opened,
         Manifest(config.folder, manifest_identity()) as manifest,
         Parsers() as parsers,
     ):
@@ -263,7 +263,7 @@ def _standing(config: Config) -> Standing:
     about = said.answer if said.root == str(config.project) else Answer.UNANSWERED
     code = fresh = state = None
     if index_folder(config.folder).exists():
-        with closing(open_index(config.folder, folds=False)) as opened:
+        with closing(open_index(config.folder, config.embedding.of_documents, folds=False)) as opened:
             state = opened.state()
     if has_code(config.folder) and is_allowed(config):
         with Manifest(config.folder, manifest_identity()) as manifest:
@@ -322,7 +322,7 @@ def _revoke(chosen: Chosen, config: Config) -> int:
     from hotset.surfaces.project_index import take_out  # noqa: PLC0415
 
     known = consent(config.folder).answer is not Answer.UNANSWERED or config.folder.exists()
-    alone = take_out(config.folder)
+    alone = take_out(config.folder, config.embedding.of_documents)
     if not known:
         say("nothing was indexed of this project, and nobody was asked", quiet=chosen.quiet)
         return OK

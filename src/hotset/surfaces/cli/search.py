@@ -37,6 +37,7 @@ _FOLLOW_SECONDS = 30.0  # for what was kept since the last search: as a rule not
 _STINT_SECONDS = 0.3  # of that, between two steps of the bar
 _WORTH_FOLDING = 500  # entries that are found by their words alone so far
 _EXCERPT_LINES = 6
+_MOST_ECHOED = 100  # characters of a query
 _NUMBER_WIDTH = 6
 
 
@@ -120,7 +121,7 @@ def search(
     for note in notes:
         say(f"hotset: {note}", quiet=chosen.quiet)
     if not found:
-        say(f"nothing found for {asked.words!r}; {_advice(asked)}", quiet=chosen.quiet)
+        say(f"nothing found for {shortened(asked.words, _MOST_ECHOED)!r}; {_advice(asked)}", quiet=chosen.quiet)
     if code_is_missing:
         say(f"The project's files are not indexed; to search them, too: {chosen.hint('index')}", quiet=chosen.quiet)
     return OK if found else FOUND
@@ -151,7 +152,7 @@ def _search(config: Config, asked: Asked, quiet: bool) -> tuple[list[Found], lis
     lacking: frozenset[str] = frozenset()
     notes = [] if config.search else [f"what was said is not indexed: {config.origins['search']} says that it should not be"]
     with ExitStack() as opened:
-        index = opened.enter_context(closing(open_index(config.folder, folds=False)))
+        index = opened.enter_context(closing(open_index(config.folder, config.embedding, folds=False)))
         store = opened.enter_context(meant.reading(config)) if has_pages else None
         if store is not None:
             notes += _caught_up(store, index, quiet)

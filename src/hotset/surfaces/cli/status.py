@@ -12,19 +12,31 @@ import click
 
 from hotset.config import Config
 from hotset.errors import NotFound
+from hotset.index.port import FOLDER
 from hotset.nouns.turn import Event
 from hotset.runtime.ledger import Metrics, over_store
-from hotset.store.port import Census
+from hotset.store.port import Census, Store
 from hotset.surfaces.cli import meant
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project, switched
-from hotset.surfaces.cli.terminal import count, emit, emit_json, moment, money, size, span
+from hotset.surfaces.cli.terminal import count, emit, emit_json, moment, money, plain, size, span
 from hotset.surfaces.proxy.address import Address, ask, read_note
 
 _OUR_OWN = ("nonce",)
 """What the proxy tells that is of no use to anybody but us."""
 
+_MOST_BEHIND = 1000
+"""Pages that are counted: more of them take longer, and say no more."""
+
 _LATELY = 24 * 3600.0
 """Seconds for which an alert is told."""
+
+
+def _prefetched(each: Mapping[str, int]) -> str:
+    """A proxy of an older version does not say."""
+    if not each.get("offered"):
+        return "-"
+    return f"{each['offered']:,}: {each['used'] + each['expanded']:,}, {each['wasted']:,}"
+
 
 _FIGURES: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (
     ("turns paid for", lambda each: f"{each['turns']:,}"),
@@ -36,6 +48,7 @@ _FIGURES: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (
     ("faults, refaults", lambda each: f"{each['faults']:,}, {each['refaults']:,}"),
     ("results not repeated", lambda each: "-" if each["dedup_pct"] is None else f"{each['dedup_pct']:.1f} %"),
     ("summaries, failed", lambda each: f"{each['summaries']:,}, {each['summary_failures']:,}"),
+    ("prefetched: used, wasted", lambda each: _prefetched(each.get("prefetches") or {})),
     ("prefix kept", lambda each: f"{each['prefix_kept_pct']:.1f} %"),
     ("overhead, 95th percentile", lambda each: f"{each['overhead_ms_p95']:.1f} ms"),
     ("cost, measured", lambda each: money(each["spent_dollars"])),
@@ -53,6 +66,23 @@ class Kept:
     """Raised within the last day."""
 
 
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """How the index is."""
+
+    entries: int
+    waiting: int
+    """Entries that are found by their words already, but not yet by their meaning and not yet fastest."""
+    behind: int
+    """Pages of the store that are not in it yet, up to a thousand."""
+    embedder: str
+    writer: int | None
+    """The process that folds, if any does."""
+    building: bool
+    """A new one is made beside it."""
+    troubles: tuple[str, ...]
+
+
 @click.command(epilog=examples("hotset status", "hotset status --json", "hotset status --json | jq .proxy.metrics"))
 @of_project
 @as_json
@@ -61,7 +91,7 @@ def status(chosen: Chosen, as_json: bool) -> None:
     config = chosen.config()
     address = read_note(config.folder)
     said = ask(address) if address else None
-    kept = _kept(config)
+    kept, indexed = _kept(config, (said or {}).get("index", ()))
     on_disk = _bytes_below(config.folder)
     if as_json:
         proxy = {name: value for name, value in (said or {}).items() if name not in _OUR_OWN} or None
@@ -74,6 +104,7 @@ def status(chosen: Chosen, as_json: bool) -> None:
                 "window": config.window,
                 "proxy": proxy,
                 "store": kept.census if kept else None,
+                "index": indexed,
                 "metrics": kept.metrics if kept else None,
                 "alerts": [{"time": each.time, **each.detail} for each in kept.alerts] if kept else [],
                 "disk": on_disk,
@@ -88,12 +119,14 @@ def status(chosen: Chosen, as_json: bool) -> None:
         emit(f"window   {switched(config.window)}")
     if kept is None:
         emit(f"store    empty, in {config.folder}")
+        _tell_index(indexed)
         return
     census = kept.census
     emit(
         f"store    {count(census.sessions, 'session')}, {count(census.turns, 'turn')}, {count(census.pages, 'page')}; "
         f"{size(census.content_bytes)} of content in {size(census.stored_bytes)}"
     )
+    _tell_index(indexed)
     emit(f"disk     {size(on_disk)} in {config.folder}")
     _tell_figures((said or {}).get("metrics"), kept.metrics)
     _tell_alerts(config, (said or {}).get("alerts", ()), kept.alerts)
@@ -110,6 +143,25 @@ def _tell_proxy(said: dict[str, Any], address: Address) -> None:
         emit(f"window   {switched(said['window'])}")
     for name, url in said["upstreams"].items():
         emit(f"to       {name}: {url}")
+
+
+def _tell_index(indexed: Indexed | None) -> None:
+    if indexed is None:
+        return
+    behind = (
+        f"{'more than ' * (indexed.behind > _MOST_BEHIND)}{count(min(indexed.behind, _MOST_BEHIND), 'page')} behind the store"
+    )
+    told = (
+        f"{indexed.entries:,} stretches of text",
+        behind if indexed.behind else "",
+        f"{indexed.waiting:,} not folded yet" if indexed.waiting else "",
+        f"vectors by {indexed.embedder}" if indexed.embedder else "no vectors yet",
+        "a new one is being made" if indexed.building else "",
+        f"written by process {indexed.writer}" if indexed.writer else "nobody writes it now",
+    )
+    emit(f"index    {', '.join(each for each in told if each)}")
+    for trouble in indexed.troubles:
+        emit(click.style(f"trouble  the index: {plain(trouble)}", fg="yellow"))
 
 
 def _tell_figures(since_start: Mapping[str, Any] | None, ever: Metrics) -> None:
@@ -137,12 +189,35 @@ def _tell_alerts(config: Config, standing: Sequence[Mapping[str, Any]], raised: 
         emit(click.style(f"alert    {moment(event.time)}  {told}", fg="yellow"))
 
 
-def _kept(config: Config) -> Kept | None:
+def _kept(config: Config, troubles: Sequence[str]) -> tuple[Kept | None, Indexed | None]:
     try:
         with meant.reading(config) as store:
-            return Kept(store.census(), *over_store(store, config, time.time() - _LATELY))
+            kept = Kept(store.census(), *over_store(store, config, time.time() - _LATELY))
+            return kept, _indexed(config, store, troubles)
     except NotFound:
+        return None, _indexed(config, None, troubles)
+
+
+def _indexed(config: Config, store: Store | None, troubles: Sequence[str]) -> Indexed | None:
+    """Of the proxy come the troubles that only it knows."""
+    if not (folder := config.folder / FOLDER).exists():
         return None
+    from hotset.index.glance import glance  # noqa: PLC0415 - with the rules of secrets 20 ms, where there is an index
+    from hotset.sealing import VERSION  # noqa: PLC0415
+    from hotset.sources.history.following import behind  # noqa: PLC0415
+
+    seen = glance(folder, VERSION)
+    if seen is None:
+        return None
+    return Indexed(
+        seen.entries,
+        seen.waiting,
+        behind(store, seen.watermarks, _MOST_BEHIND + 1) if store is not None and config.search and not seen.trouble else 0,
+        seen.embedder,
+        seen.writer,
+        seen.building,
+        (*([seen.trouble] if seen.trouble else ()), *troubles),
+    )
 
 
 def _bytes_below(folder: Path) -> int:

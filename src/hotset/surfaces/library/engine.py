@@ -100,7 +100,12 @@ class Engine:
             return self.machine.planner
         with self._closing:
             return self._planners.setdefault(
-                budget, Planner(replace(self.config, budget=budget), summaries=self.machine.summariser.told)
+                budget,
+                Planner(
+                    replace(self.config, budget=budget),
+                    summaries=self.machine.summariser.told,
+                    prefetcher=self.machine.prefetcher,
+                ),
             )
 
     def tell_once(self, trouble: str) -> None:

@@ -125,7 +125,7 @@ class _Opened(Generic[_Window]):
 
     def _search(self, query: str, kind: str, session: str, max_tokens: int) -> Retrieved:
         wanted = Search(query, Kind(kind) if kind else None, session, max_tokens)
-        return retrieval.answer(wanted, self._store, Place(None))
+        return retrieval.answer(wanted, self._store, Place(None), index=self._engine.machine.follower.index)
 
     def _recall(self, id: str) -> bytes:
         store = self._store

@@ -100,4 +100,4 @@ class Project:
 
     @cached_property
     def _index(self) -> Index:
-        return self._opened.enter_context(closing(open_index(self._config.folder)))
+        return self._opened.enter_context(closing(open_index(self._config.folder, self._config.embedding)))

@@ -6,7 +6,9 @@ A request is understood by its own form, so nothing is remembered between two of
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -69,7 +71,7 @@ class Server:
     def answer(self, message: bytes) -> bytes | None:
         """The answer to one message, in one line; None where none is due."""
         try:
-            said = msgspec.json.decode(message)
+            said = _decoded(message)
         except (ValueError, RecursionError):
             return failure(None, PARSE_ERROR, "this is not JSON")
         if not isinstance(said, dict) or said.get("jsonrpc") != "2.0":
@@ -148,6 +150,22 @@ class Server:
         except HotsetError as error:
             said = Said(f"[hotset: {error}]", failed=True)
         return {"content": [{"type": "text", "text": said.text}], "isError": said.failed}
+
+
+def _decoded(message: bytes) -> Any:
+    """Half of a surrogate pair, as of an emoji that was cut, is a character in JSON and none in UTF-8: `?` stands for it.
+
+    Refused as a whole, the message would have no id to answer to, and its client would wait for ever.
+    """
+    try:
+        return msgspec.json.decode(message)
+    except msgspec.DecodeError:
+        if _HALF.search(message) is None:
+            raise
+    return msgspec.json.decode(json.dumps(json.loads(message), ensure_ascii=False).encode("utf-8", "replace"))
+
+
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class _Refused(Exception):

@@ -166,6 +166,7 @@ async def _status(machine: Machine, address: Address) -> dict[str, Any]:
         "project": str(machine.config.project),
         "folder": str(machine.config.folder),
         "store": machine.keeper.trouble or "ok",
+        "index": list(machine.follower.troubles),
         "requests": tally.requests,
         "kept": tally.kept,
         "bypassed": tally.bypassed,

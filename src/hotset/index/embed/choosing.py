@@ -1,0 +1,49 @@
+"""From what the operator chose to the embedders that do it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from hotset.errors import BadConfig
+from hotset.index.embed.asking import Asking
+from hotset.index.embed.minilm import MiniLm
+from hotset.index.embed.minilm_weights import find_weights
+from hotset.index.embed.port import Embedder
+from hotset.nouns.embedding import AUTO, OFF, Embedding
+
+_log = logging.getLogger("hotset")
+
+
+@dataclass(frozen=True, slots=True)
+class Embedders:
+    documents: Embedder
+    asking: Embedder | None = None
+    """Reads questions better, in the documents' vector space; None where there is no such model."""
+
+
+def embedders(chosen: Embedding) -> Embedders:
+    """Loads them: MiniLM takes 0.2 s and 100 MB. Raises `BadConfig` for a file or an address that cannot be used."""
+    if chosen.url:
+        from hotset.index.embed.endpoint import Address, Endpoint  # noqa: PLC0415 - few have one
+
+        return Embedders(Endpoint(Address(chosen.url, chosen.model, chosen.size, chosen.key or None)))
+    from hotset.index.embed.table import Table  # noqa: PLC0415 - an endpoint needs none
+
+    table = Table()
+    model = _minilm(chosen.minilm)
+    return Embedders(table) if model is None else Embedders(table, Asking(table, model))
+
+
+def _minilm(named: str) -> MiniLm | None:
+    if named == OFF:
+        return None
+    if named != AUTO:
+        return MiniLm(Path(named))
+    file = find_weights()
+    try:
+        return MiniLm(file) if file is not None else None
+    except BadConfig as error:  # nobody asked for it by name: the table serves alone
+        _log.warning("%s", error)
+        return None

@@ -1,0 +1,73 @@
+"""How an index is, told from its database alone: nothing is made, mended or loaded, and nobody is kept from working."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from hotset.errors import StoreFailed
+from hotset.index.generations import embedder_of, serving
+from hotset.index.role import Role
+from hotset.index.rows import DATABASE, in_our_words, number, text_of
+from hotset.store.connecting import Tuning, connect, leave
+
+_TUNING = Tuning(ballast_bytes=0, patience=1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    entries: int = 0
+    waiting: int = 0
+    """Of these, the ones that are found by their words already and not yet folded."""
+    embedder: str = ""
+    """The one that made the vectors; empty where there are none."""
+    writer: int | None = None
+    """The process that folds, if any does."""
+    building: bool = False
+    """A new generation is made beside the one that serves."""
+    watermarks: Mapping[str, int] = field(default_factory=dict)
+    """How far each source was followed."""
+    trouble: str = ""
+
+
+def glance(folder: Path, sealing: int) -> Glance | None:
+    """None where there is no index. `sealing` is the version of the rules by which texts are sealed now."""
+    database = folder / DATABASE
+    if not database.exists():
+        return None
+    writer = Role(folder).holder()
+    try:
+        with _looking_into(database) as connection:
+            return _read(connection, sealing, writer)
+    except StoreFailed as error:
+        return Glance(writer=writer, trouble=str(error))
+
+
+@contextmanager
+def _looking_into(database: Path) -> Iterator[apsw.Connection]:
+    with in_our_words(database):
+        connection = connect(database, _TUNING, reading=True)
+        try:
+            with connection:  # one state of the rows for all questions
+                yield connection
+        finally:
+            leave(connection)
+
+
+def _read(connection: apsw.Connection, sealing: int, writer: int | None) -> Glance:
+    generation = serving(connection)
+    rows: Any = connection.execute("SELECT name, number FROM watermark WHERE sealing = ?", (sealing,))
+    folded = generation.folded if generation else 0
+    return Glance(
+        entries=number(connection, "SELECT count(*) FROM entry"),
+        waiting=number(connection, "SELECT count(*) FROM entry WHERE doc > ?", (folded,)),
+        embedder=embedder_of(generation.identity) if generation else "",
+        writer=writer,
+        building=bool(number(connection, "SELECT EXISTS (SELECT 1 FROM generation WHERE NOT serving)")),
+        watermarks={text_of(name): reached for name, reached in rows},
+    )

@@ -1,0 +1,134 @@
+"""Keeps the index up to the store while nobody waits: opened when the first pages are kept, followed whenever more are."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from hotset.errors import HotsetError
+from hotset.index.port import FOLDER, Index
+from hotset.nouns.embedding import OFF, Embedding
+from hotset.runtime.background import Background
+from hotset.runtime.keeper import Keeper
+from hotset.store.port import Store
+
+_log = logging.getLogger("hotset")
+
+_REST_SECONDS = 1.0
+"""Between a turn and its entries, so that a busy agent's next call comes first."""
+
+_STINT_SECONDS = 0.1
+"""Of work at a time: a call that comes meanwhile shares the interpreter with it."""
+
+_BREATH_SECONDS = 0.05
+"""Between one stint and the next."""
+
+_LONGEST_REST_SECONDS = 60.0
+"""After troubles, each of which doubles the rest before the next try."""
+
+
+def open_index(folder: Path, embedding: Embedding | None = None, *, folds: bool = True) -> Index:
+    """The index of a project's data folder; one that is not there is made. A process that only looks need not fold.
+
+    Raises `BadConfig` where what was chosen for embedding cannot be used. Without a choice it is the table alone.
+    """
+    from hotset.index.embed.choosing import embedders  # noqa: PLC0415 - a quarter of a second, and 60 MB, that no start pays
+    from hotset.index.local import LocalIndex  # noqa: PLC0415
+    from hotset.sealing import VERSION  # noqa: PLC0415
+
+    made = embedders(embedding or Embedding(OFF))
+    return LocalIndex(folder / FOLDER, made.documents, made.asking, sealing=VERSION, folds=folds)
+
+
+class Follower:
+    """One piece of work at a time, however many turns ask for it."""
+
+    def __init__(self, open_index: Callable[[], Index] | None, keeper: Keeper, background: Background) -> None:
+        """Without a way to open an index there is none."""
+        self._open = open_index
+        self._keeper = keeper
+        self._background = background
+        self._index: Index | None = None
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._working: asyncio.Task[None] | None = None
+        self.trouble = ""
+        """Why there is no index at the moment; empty while all is well, and while none was needed yet."""
+
+    @property
+    def index(self) -> Index | None:
+        """The index, once it is open."""
+        return self._index
+
+    @property
+    def troubles(self) -> Sequence[str]:
+        """What is wrong with the index, as far as this process knows."""
+        index = self._index
+        return [self.trouble] if self.trouble else [] if index is None else index.troubles()
+
+    def nudge(self) -> None:
+        """Something was kept."""
+        if self._open is not None and not self._stopped and (self._working is None or self._working.done()):
+            self._working = self._background.spawn(self._work(), "follow the store")
+
+    async def close(self) -> None:
+        """What is not followed yet is followed after the next start."""
+        self._stopped = True
+        if self._working is not None:
+            self._working.cancel()
+        try:
+            await asyncio.to_thread(self._leave)
+        except RuntimeError:  # a program that ends without closing starts no threads any more
+            self._leave()
+
+    async def _work(self) -> None:
+        pause, troubles = _REST_SECONDS, 0
+        while not self._stopped:
+            await asyncio.sleep(pause)
+            if self._keeper.busy:
+                pause = _REST_SECONDS
+                continue
+            store = self._keeper.store
+            passed = await asyncio.to_thread(self._stint, store) if store is not None else 0
+            if self.trouble:
+                troubles += 1
+                pause = min(_REST_SECONDS * 2**troubles, _LONGEST_REST_SECONDS)
+            elif not passed:
+                return
+            else:
+                troubles, pause = 0, _BREATH_SECONDS
+
+    def _stint(self, store: Store) -> int:
+        """The pages that it came by: none when there are no more, or when there was trouble."""
+        from hotset.sources.history.following import follow  # noqa: PLC0415 - with the index, and not before
+
+        with self._lock:
+            if self._stopped or self._open is None:
+                return 0
+            try:
+                self._index = self._index or self._open()
+                passed = follow(store, self._index, time.monotonic() + _STINT_SECONDS)
+            except (HotsetError, OSError, ImportError) as error:
+                self._say(type(error).__name__)
+                self._drop()
+                return 0
+            self._say("")
+            return passed
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._drop()
+
+    def _drop(self) -> None:
+        index, self._index = self._index, None
+        if index is not None:
+            index.close()
+
+    def _say(self, trouble: str) -> None:
+        if trouble and not self.trouble:
+            _log.warning("the index cannot be kept up to date (%s); searches look through the store instead", trouble)
+        self.trouble = trouble

@@ -1,0 +1,327 @@
+"""What a model is about to look for, offered with the prompt: which finds, how sure, in which words. Pure.
+
+The index says what is near; this module says how likely it is to be used. The likelihood comes from a few signs of each find,
+with weights that were fitted to recorded sessions: `make bench-prefetch` fits them anew, and tells how well they hold on
+sessions that they were not fitted to.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, fields, replace
+from enum import StrEnum
+from itertools import islice
+
+from hotset.nouns.finding import Entry, Filter, Hit, Hits, Query, Sort
+from hotset.nouns.knobs import Prefetch, Prefetching
+from hotset.nouns.page import Kind
+from hotset.window.arguments import spoken
+from hotset.window.names import names
+
+WITHIN = 10
+"""Actions after a prompt within which what was offered with it counts as used."""
+
+ABOVE = "[hotset found this before you asked: data from earlier work, not a request; it may have changed since]"
+"""What each offer begins with."""
+
+_NOTES = (
+    "system-reminder",
+    "local-command-caveat",
+    "local-command-stdout",
+    "environment_context",
+    "permissions instructions",
+    "user_instructions",
+    "INSTRUCTIONS",
+)
+_ASKED = 4000  # characters of a prompt; plans that somebody pasted are longer, and begin with what they are about
+_FOUND = 40  # most of them are of no sort that is offered
+_NAMED = 4  # files that a prompt names, and that are looked into
+_FOUND_IN_NAMED = 3
+_TELLING_LINE = 8  # characters; shorter lines stand everywhere
+_LOOKED_UP = 5  # lines of a stretch, the longest, by which it is known again
+_MOSTLY = 0.5
+_COPIED_LINE = 24  # characters; shorter lines are written without having been read
+_LONGEST_HINT = 160  # characters of a hint's own words
+_HOUR = 3600.0
+_FILE_NAME = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,5}$")
+_OWN_NUMBER = re.compile(r"^\s*(\d+)(?:→|\t|:|\|)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What is asked, and when."""
+
+    text: str
+    time: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What is known of a find before anybody used it; all about between 0 and 1.
+
+    How near its meaning is to the prompt's is not among them: the weight of that changed its sign from one fit to another.
+    """
+
+    constant: float
+    named: float
+    """The prompt names its file, with a folder."""
+    named_alone: float
+    """The prompt names its file without a folder: there may be others of that name."""
+    shares: float
+    """Names of things that stand in the prompt and in it."""
+    words: float
+    """What full text gave it, beside the best."""
+    age: float
+    gathered: float
+    """How many of the finds are of the same file."""
+
+
+SIGNS = tuple(each.name for each in fields(Signs))
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Of the signs; what they sum to is the logarithm of the odds that a find is used."""
+
+    excerpt: tuple[float, ...]
+    hint: tuple[float, ...]
+
+
+# Fitted to all three sets of `make bench-prefetch`, which prints them.
+WEIGHTS = Weights(
+    excerpt=(-1.57, 3.17, 1.20, -0.46, -0.23, 0.01, 0.29),
+    hint=(-1.93, 3.99, 1.64, -0.64, 0.50, -0.28, 0.48),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """One thing that is offered."""
+
+    entry: Entry
+    confidence: float
+    text: str
+    """As the model gets it."""
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    excerpts: tuple[Offered, ...] = ()
+    hints: tuple[Offered, ...] = ()
+    tokens: int = 0
+
+    @property
+    def text(self) -> str:
+        return "\n".join((ABOVE, *(each.text for each in (*self.excerpts, *self.hints))))
+
+    def __bool__(self) -> bool:
+        return bool(self.excerpts or self.hints)
+
+
+def asked_in(text: str) -> str:
+    """What the user says, without what a client put in between: the files that are named there are nobody's question."""
+    for name in _NOTES:
+        mark, end = f"<{name}>", f"</{name}>"
+        kept, at = [], 0
+        while (begin := text.find(mark, at)) >= 0:
+            kept.append(text[at:begin])
+            close = text.find(end, begin)
+            at = close + len(end) if close >= 0 else len(text)
+        text = "".join((*kept, text[at:]))
+    return text
+
+
+def queries(prompt: Prompt, deadline: float) -> tuple[Query, ...]:
+    """What the index is asked: for what the prompt says, and for each file that it names, what of it."""
+    # Quotation marks would ask for a phrase word for word; a prompt quotes for other reasons.
+    words = prompt.text[:_ASKED].replace('"', " ")
+    named = (Query(words, Filter(path=f"**/{name}"), _FOUND_IN_NAMED, deadline) for name in islice(_files(prompt.text), _NAMED))
+    return (Query(words, Filter(), _FOUND, deadline), *named)
+
+
+def weigh(prompt: Prompt, found: Sequence[Hits]) -> list[tuple[Hit, Signs]]:
+    """Every find that could be offered, once, with its signs."""
+    hits = {hit.entry.id: hit for hits in reversed(found) for hit in hits.hits if _is_sought(hit.entry)}
+    best = max((hit.by_words or 0.0 for hit in hits.values()), default=0.0)
+    of_file = Counter(hit.entry.path for hit in hits.values())
+    said = frozenset(names(prompt.text))
+    files = frozenset(_files(prompt.text))
+    made = []
+    for hit in hits.values():
+        meant = files.intersection(_suffixes(hit.entry.path))
+        with_folder = any("/" in name for name in meant)
+        told = Signs(
+            constant=1.0,
+            named=float(with_folder),
+            named_alone=float(bool(meant) and not with_folder),
+            shares=math.log1p(len(said.intersection(names(hit.entry.text)))) / 3,
+            words=(hit.by_words or 0.0) / best if best > 0 else 0.0,
+            age=math.log1p(max(0.0, prompt.time - hit.entry.time) / _HOUR) / 6,
+            gathered=math.log1p(of_file[hit.entry.path]) / 3,
+        )
+        made.append((hit, told))
+    return made
+
+
+def likelihood(signs: Signs, weights: Sequence[float]) -> float:
+    """That it is used: 0.9 is nine times out of ten."""
+    return 1.0 / (1.0 + math.exp(-sum(sign * weight for sign, weight in zip(astuple(signs), weights, strict=True))))
+
+
+def agreed(hit: Hit) -> bool:
+    """Words and meaning both found it."""
+    return hit.by_words is not None and hit.by_meaning is not None
+
+
+def is_file(entry: Entry) -> bool:
+    """It shows what stands in a file; an edit only shows what somebody did to one."""
+    return entry.sort is Sort.CODE or entry.kind == Kind.FILE
+
+
+def stands(text: str, window: Collection[str]) -> bool:
+    """Is it in the window already? Known by its longest lines: what was numbered or cut there still has most of them."""
+    lines = sorted({_bare(line) for line in text.split("\n")}, key=lambda line: (-len(line), line))[:_LOOKED_UP]
+    telling = [line for line in lines if len(line) >= _TELLING_LINE]
+    there = sum(any(line in shown for shown in window) for line in telling)
+    return there >= _MOSTLY * len(telling)
+
+
+def offer(
+    prompt: Prompt,
+    found: Sequence[Hits],
+    *,
+    window: Collection[str],
+    free: int,
+    knobs: Prefetch,
+    count: Callable[[bytes], int],
+    weights: Weights = WEIGHTS,
+) -> Offer:
+    """What to offer with a prompt: nothing that stands in `window`, and no more than its share of the `free` tokens."""
+    if knobs.mode is Prefetching.OFF or not prompt.text.strip():
+        return Offer()
+    finds = [(hit.entry, signs) for hit, signs in weigh(prompt, found) if agreed(hit)]
+    room = _Room(int(free * knobs.share) - count(ABOVE.encode()), count)
+    taken: set[str] = set()
+    excerpts: list[Offered] = []
+    hints: list[Offered] = []
+    if knobs.mode is Prefetching.ON:
+        for sure, entry in _likely(((e, s) for e, s in finds if is_file(e)), weights.excerpt, knobs.excerpt):
+            if len(excerpts) < knobs.excerpts and entry.path not in taken and not stands(entry.text, window):
+                excerpts += room.take(entry, sure, _excerpt(entry, sure, knobs.lines))
+                taken.update(each.entry.path for each in excerpts)
+    for sure, entry in _likely(finds, weights.hint, knobs.hint):
+        if len(hints) < knobs.hints and entry.path not in taken and not stands(entry.text, window):
+            hints += room.take(entry, sure, _hint(entry, sure))
+            taken.update(each.entry.path for each in hints)
+    if not excerpts and not hints:
+        return Offer()
+    return Offer(tuple(excerpts), tuple(hints), count(ABOVE.encode()) + sum(each.tokens for each in (*excerpts, *hints)))
+
+
+class Verdict(StrEnum):
+    """What became of something that was offered."""
+
+    USED = "used"
+    """An action copied a line of it, or was about its file."""
+    EXPANDED = "expanded"
+    """The model asked for the whole of it."""
+    WASTED = "wasted"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    offered: Offered
+    verdict: Verdict
+    saved: int = 0
+    """Its tokens, where an action copied from it before any had read its file: what a read would have brought at least."""
+
+
+def judge(offered: Offered, actions: Sequence[bytes], retrieved: Collection[str] = ()) -> Judged | None:
+    """What became of it, from the arguments of the actions since and the ids that were retrieved; None while it is too early."""
+    lines = {bare for line in offered.entry.text.split("\n") if len(bare := _bare(line)) >= _COPIED_LINE}
+    for action in actions[:WITHIN]:
+        said = spoken(action)
+        if any(line in said for line in lines):
+            return Judged(offered, Verdict.USED, offered.tokens)
+        if not {name.removeprefix("./").strip("/") for name in names(said)}.isdisjoint(_meant_by(offered.entry.path)):
+            return Judged(offered, Verdict.USED)
+    if offered.entry.whole in retrieved:
+        return Judged(offered, Verdict.EXPANDED)
+    return Judged(offered, Verdict.WASTED) if len(actions) >= WITHIN else None
+
+
+class _Room:
+    """Tokens that are left."""
+
+    def __init__(self, tokens: int, count: Callable[[bytes], int]) -> None:
+        self._left = tokens
+        self._count = count
+
+    def take(self, entry: Entry, confidence: float, text: str) -> list[Offered]:
+        """It, where it fits."""
+        tokens = self._count(text.encode("utf-8", "replace")) + 1  # the end of its last line
+        if tokens > self._left:
+            return []
+        self._left -= tokens
+        return [Offered(entry, confidence, text, tokens)]
+
+
+def _likely(finds: Iterable[tuple[Entry, Signs]], weights: Sequence[float], least: float) -> list[tuple[float, Entry]]:
+    """The likeliest first; of equally likely ones the latest."""
+    judged = ((likelihood(signs, weights), entry) for entry, signs in finds)
+    return sorted((each for each in judged if each[0] >= least), key=lambda each: (-each[0], -each[1].time, each[1].id))
+
+
+def _excerpt(entry: Entry, confidence: float, lines: int) -> str:
+    shown = entry.text.split("\n")[:lines]
+    last = min(entry.lines[1], entry.lines[0] + lines - 1)
+    cut = replace(entry, text="\n".join(shown), lines=(entry.lines[0], last))
+    return f"[AUTO-RETRIEVED: {_place(cut)} | confidence {confidence:.2f}]\n{cut.text}"
+
+
+def _hint(entry: Entry, confidence: float) -> str:
+    about = " ".join(entry.title.replace(entry.path, "").split())[:_LONGEST_HINT]
+    whence = f' | retrieve_context(id="{entry.whole}")' if entry.sort is Sort.PAGE else ""
+    return f"[RELATED: {_place(entry)}{f' {about}' if about else ''} | confidence {confidence:.2f}{whence}]"
+
+
+def _place(entry: Entry) -> str:
+    path = " ".join(entry.path.split())
+    if entry.sort is Sort.CODE:
+        return f"{path}:{entry.lines[0]}-{entry.lines[1]}"
+    own = _OWN_NUMBER.findall(entry.text)
+    return f"{path}{f':{own[0]}-{own[-1]}' if own else ''} in session {entry.session}, turn {entry.turn}"
+
+
+def _meant_by(path: str) -> frozenset[str]:
+    """The names by which an action may mean this file and hardly any other."""
+    return frozenset({path.strip("/"), *(name for name in _suffixes(path) if "/" in name)})
+
+
+def _is_sought(entry: Entry) -> bool:
+    """What is about one file. In cc-packmind one in three such finds was used, of prompts and replies one in 50."""
+    return entry.sort is Sort.CODE or (bool(entry.path) and entry.kind in (Kind.FILE, Kind.TOOL_CALL))
+
+
+def _files(text: str) -> Iterator[str]:
+    """The files that a text names, each once."""
+    seen = set()
+    for name in names(text):
+        if _FILE_NAME.search(name) and name not in seen:
+            seen.add(name)
+            yield name
+
+
+def _suffixes(path: str) -> Iterator[str]:
+    """All names by which a path may be meant: `a/b.py` is meant by `b.py`, too."""
+    parts = path.strip("/").split("/")
+    return ("/".join(parts[at:]) for at in range(len(parts)))
+
+
+def _bare(line: str) -> str:
+    """Without the number that a tool put in front of it."""
+    return _OWN_NUMBER.sub("", line, count=1).strip()

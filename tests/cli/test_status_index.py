@@ -1,0 +1,78 @@
+"""What `hotset status` tells of the index."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from contextlib import closing
+
+from hotset.index.rows import DATABASE
+from hotset.nouns.finding import Entry, EntryId, Sort
+from hotset.runtime.following import open_index
+from hotset.sources.history.following import follow
+from hotset.store.sqlite import SqliteStore
+
+from .conftest import Desk
+
+HEAVY = ("numpy", "tantivy", "tokie", "tree_sitter")
+
+
+def test_without_an_index_nothing_is_said_of_one(filled: Desk):
+    assert filled.run("status", "--json").json()["index"] is None
+    assert "index " not in filled.run("status").out
+    assert not (filled.data / "index").exists()
+
+
+def test_an_index_is_told_with_how_far_it_is_behind_the_store(filled: Desk):
+    with closing(open_index(filled.data, folds=False)) as index, closing(SqliteStore.open(filled.data)) as store:
+        before = filled.run("status", "--json").json()["index"]
+        follow(store, index, time.monotonic() + 30)
+        followed = filled.run("status", "--json").json()["index"]
+        index.fold()
+        folded = filled.run("status", "--json").json()["index"]
+        writer = index.state().writer
+    pages = filled.run("status", "--json").json()["store"]["pages"]
+
+    assert before == {
+        "entries": 0, "waiting": 0, "behind": pages, "embedder": "", "writer": None, "building": False, "troubles": []
+    }  # fmt: skip
+    assert followed["entries"] == followed["waiting"] > 0
+    assert (followed["behind"], followed["writer"]) == (0, None)
+    assert (folded["entries"], folded["waiting"], folded["writer"]) == (followed["entries"], 0, writer)
+    assert folded["embedder"].startswith("table-")
+    assert f"index    {folded['entries']:,} stretches of text, vectors by table-" in filled.run("status").out
+    assert "nobody writes it now" in filled.run("status").out
+
+
+def test_what_is_behind_and_what_waits_is_told_to_people(filled: Desk):
+    with closing(open_index(filled.data, folds=False)) as index:
+        index.add([Entry(EntryId("a"), "a", Sort.CODE, "one"), Entry(EntryId("b"), "b", Sort.CODE, "two")])
+    told = filled.run("status").out
+    assert "2 stretches of text" in told
+    assert "behind the store, 2 not folded yet, no vectors yet" in told
+
+
+def test_a_damaged_index_is_told_and_left_as_it_is(filled: Desk):
+    open_index(filled.data, folds=False).close()
+    database = filled.data / "index" / DATABASE
+    database.write_bytes(b"no database at all" * 1000)
+    told = filled.run("status", "--json").json()
+    assert "is damaged; it is made again" in told["index"]["troubles"][0]
+    assert told["store"]["turns"] == 4
+    assert "trouble  the index: " in filled.run("status").out
+    assert database.read_bytes().startswith(b"no database at all")
+
+
+def test_it_is_told_without_loading_what_searches(filled: Desk):
+    open_index(filled.data, folds=False).close()
+    code = (
+        "import sys; from hotset.surfaces.cli.ending import run; from hotset.surfaces.cli.tree import hotset;"
+        f"run(hotset, ('status', '--json')); print([each for each in {HEAVY} if each in sys.modules], file=sys.stderr)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=filled.project, env=filled.environ(), capture_output=True, timeout=60, check=True
+    )
+    assert json.loads(ran.stdout)["index"]["entries"] == 0
+    assert ran.stderr.decode().strip() == "[]"

@@ -1,0 +1,132 @@
+"""Hot entries are read once more while nobody works, and found by what they mean rather than by what they say."""
+
+import time
+
+import pytest
+
+from hotset.index.local import LocalIndex, Rhythm
+from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
+from hotset.testing.hashing_embedder import HashingEmbedder
+
+DOCUMENTS = HashingEmbedder(64)
+HOT, COLD = EntryId("hot"), EntryId("cold")
+_ENTRIES = [
+    Entry(HOT, "hot", Sort.MEMORY, "the automobile"),
+    Entry(COLD, "cold", Sort.MEMORY, "the automobile, once more"),
+    *(Entry(EntryId(f"e{n}"), f"e{n}", Sort.PAGE, f"something about thing{n}x") for n in range(20)),
+]
+ASKED = Query("car", deadline=30.0)
+
+
+class Knowing(HashingEmbedder):
+    """Reads in the documents' space, and more closely."""
+
+    def __init__(self):
+        super().__init__(64)
+        self.read = []
+
+    def embed(self, texts):
+        self.read += texts
+        return super().embed([text.replace("the automobile", "car") for text in texts])
+
+
+@pytest.fixture
+def knowing():
+    return Knowing()
+
+
+@pytest.fixture
+def index(tmp_path, knowing):
+    with LocalIndex(tmp_path / "index", DOCUMENTS, knowing, folds=False) as index:
+        index.add(_ENTRIES)
+        index.fold()
+        yield index
+
+
+def _meaning(index, query=ASKED):
+    return {hit.entry.id: hit.by_meaning for hit in index.search(query).hits}
+
+
+def _read_all(index):
+    return sum(1 for _ in iter(index.read_closely, False))
+
+
+def test_only_what_is_hot_is_read_and_only_once(index, knowing):
+    assert _read_all(index) == 0
+    for _ in range(3):
+        index.touch([HOT])
+    assert _read_all(index) == 1
+    assert _read_all(index) == 0
+    assert knowing.read == ["the automobile"]
+
+
+def test_an_entry_that_was_read_closely_is_found_by_its_meaning(index):
+    before = _meaning(index)
+    index.touch([HOT], turn=9)
+    _read_all(index)
+    index.add([Entry(EntryId("new"), "new", Sort.PAGE, "a new one")])  # or the answer of a moment ago would be given again
+    after = _meaning(index)
+    assert after[HOT] == max(after.values()) > max(0.5, before.get(HOT, 0.0))
+    assert after.get(COLD) == before.get(COLD)
+
+
+def test_a_filter_that_it_does_not_fit_keeps_it_out(index):
+    index.touch([HOT], turn=9)
+    _read_all(index)
+    assert HOT not in _meaning(index, Query("car", Filter(sorts=frozenset({Sort.PAGE})), deadline=30.0))
+
+
+@pytest.mark.parametrize("change", ["removed", "replaced"])
+def test_what_was_removed_or_changed_is_no_longer_found_by_what_was_read(index, change):
+    index.touch([HOT], turn=9)
+    _read_all(index)
+    if change == "removed":
+        index.remove(["hot"])
+        assert HOT not in _meaning(index)
+    else:
+        index.add([Entry(HOT, "hot", Sort.MEMORY, "a house")])
+        assert _meaning(index).get(HOT, 0.0) < 0.5
+
+
+def test_what_is_hot_no_longer_is_forgotten(index):
+    index.touch([HOT], turn=9)
+    _read_all(index)
+    index.touch([COLD], turn=20)
+    assert _read_all(index) == 1
+    index.add([Entry(EntryId("new"), "new", Sort.PAGE, "a new one")])
+    assert _meaning(index).get(HOT, 0.0) < 0.5
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_thread_that_folds_reads_while_nobody_works_and_outlives_a_model_that_fails(tmp_path, knowing, fails):
+    asking = _Failing(64) if fails else knowing
+    with LocalIndex(tmp_path / "index", DOCUMENTS, asking, rhythm=Rhythm(0.01, 0.0)) as index:
+        index.add(_ENTRIES)
+        index.touch([HOT], turn=9)
+        wait_until(lambda: index.troubles() if fails else knowing.read)
+        index.add([Entry(EntryId("new"), "new", Sort.PAGE, "a new one")])
+        wait_until(lambda: index.state().lag == 0)
+        assert index.troubles() == (("hot entries cannot be read closely (RuntimeError)",) if fails else ())
+
+
+def test_nothing_is_read_while_somebody_works(tmp_path, knowing):
+    with LocalIndex(tmp_path / "index", DOCUMENTS, knowing, rhythm=Rhythm(0.001, 3600.0)) as index:
+        index.add(_ENTRIES)
+        index.touch([HOT], turn=9)
+        wait_until(lambda: index.state().lag == 0)
+        for n in range(20):
+            index.add([Entry(EntryId(f"n{n}"), f"n{n}", Sort.PAGE, "a new one")])
+            wait_until(lambda: index.state().lag == 0)
+    assert knowing.read == []
+
+
+def wait_until(true, seconds=20.0):
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+class _Failing(HashingEmbedder):
+    def embed(self, texts):
+        raise RuntimeError(texts)

@@ -1,0 +1,407 @@
+"""Prefetch on its way: offered once with a new prompt, said again to the byte, and nothing at all where anything is amiss."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hotset.config import Config, load
+from hotset.dialects import DIALECTS as SPOKEN
+from hotset.nouns.finding import Entry, EntryId, Hit, Hits, Query, Sort
+from hotset.nouns.knobs import Knobs, Prefetch, Prefetching
+from hotset.nouns.link import link
+from hotset.nouns.message import DialectName, Reply, Request
+from hotset.nouns.window import Hidden
+from hotset.runtime.following import open_index
+from hotset.runtime.planning import Planner, Prepared
+from hotset.runtime.prefetching import JUDGED, PREFETCHED, Prefetcher, Prefetches, judged_event
+from hotset.sources.history import follow
+from hotset.store.sqlite import SqliteStore
+from hotset.testing import RamStore, Say, ScriptedUpstream
+from hotset.testing.proxy import LocalProxy
+from hotset.testing.upstream.received import Received
+from hotset.window.prefetch import WITHIN
+from tests.proxy.conftest import stopped
+from tests.proxy.talking import OURS, Talk, asked, assert_each_extends_the_one_before, read
+from tests.proxy.wire import DIALECTS
+
+PATIENT = Prefetch(mode=Prefetching.ON, excerpt=0.5, hint=0.4, seconds=1.0)
+"""Offers what is likely, however busy the machine is that tests run on."""
+
+PATH = "src/shop/basket.py"
+FILE = "\n".join(f"def price_of_{n}(basket, rebate):\n    return basket.sum_{n} * rebate * {n * 7919}\n" for n in range(60))
+MARK = "[AUTO-RETRIEVED: "
+
+
+class Found:
+    """An index that finds this one file, whatever is asked."""
+
+    def __init__(self) -> None:
+        self.queries: list[Query] = []
+        self.touched: list[str] = []
+
+    def search(self, query: Query) -> Hits:
+        self.queries.append(query)
+        entries = (
+            Entry(EntryId(f"e{n}"), "p0123", Sort.PAGE, FILE[n * 200 : n * 200 + 600], "file", PATH, "s1", "", 2, 0.0, PATH)
+            for n in range(8)
+        )
+        return Hits(tuple(Hit(entry, 1.0, 9.0, 0.6) for entry in entries))
+
+    def touch(self, ids: object, turn: int = 0) -> None:
+        del turn
+        self.touched += ids  # type: ignore[arg-type]
+
+
+class Hanging(Found):
+    def __init__(self) -> None:
+        super().__init__()
+        self.go_on = threading.Event()
+
+    def search(self, query: Query) -> Hits:
+        self.go_on.wait()
+        return super().search(query)
+
+
+class Broken(Found):
+    def search(self, query: Query) -> Hits:
+        raise RuntimeError(f"broken: {len(query.words)}")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return replace(load(project=str(tmp_path), data=str(tmp_path), environ={}), knobs=Knobs(prefetch=PATIENT))
+
+
+@pytest.fixture(params=list(DialectName))
+def dialect(request: pytest.FixtureRequest) -> DialectName:
+    return request.param
+
+
+def body(dialect: DialectName, *messages: object) -> Request:
+    talk = Talk(None, dialect)  # type: ignore[arg-type]
+    talk.history = [{"role": "user", "content": each} if isinstance(each, str) else each for each in messages]
+    return SPOKEN[dialect].parse(talk.body)
+
+
+def prepare(planner: Planner, request: Request, store: RamStore | None = None, now: float = 1.0) -> Prepared:
+    prepared = planner.prepare(request, SPOKEN[request.dialect], store or RamStore(), now, "any", off=False)
+    planner.went_out(prepared)
+    return prepared
+
+
+def planner_with(config: Config, index: object) -> Planner:
+    return Planner(config, prefetcher=Prefetcher(lambda: index))  # type: ignore[arg-type,return-value]
+
+
+PROMPT = f"Mend the rounding in {PATH}, please."
+ANSWER = {"role": "assistant", "content": "Done."}
+
+
+@pytest.mark.row("V7")
+def test_an_offer_stands_behind_the_new_prompt_and_stays_there(config, dialect):
+    planner = planner_with(config, Found())
+    first = prepare(planner, body(dialect, PROMPT))
+    later = prepare(planner, body(dialect, PROMPT, ANSWER, "Thanks. What else?"), now=2.0)
+
+    said = [message.raw.decode() for message in first.outgoing.messages]
+    assert MARK not in said[0]
+    assert f"{MARK}{PATH}" in said[1]
+    assert [message.raw.decode() for message in later.outgoing.messages][:2] == said
+    assert later.prefetched is None  # all that could be offered stands in the window
+
+
+def test_an_offer_is_said_again_to_the_byte_by_whoever_reads_the_store(config, dialect):
+    first = prepare(planner_with(config, Found()), body(dialect, PROMPT))
+    assert first.prefetched is not None
+    kept = RamStore()
+    talk = replace(config, knobs=Knobs())
+
+    # Another process, in which prefetch is off, has the row from the store alone.
+    class Knowing(RamStore):
+        def table(self, chains, as_of=None):
+            del as_of
+            row = first.prefetched.hidden
+            return replace(kept.table(chains), hidden={row.chain: row} if row.chain in chains else {})
+
+    again = prepare(Planner(talk), body(dialect, PROMPT, ANSWER, "Go on."), Knowing())
+
+    assert [each.raw for each in again.outgoing.messages[:2]] == [each.raw for each in first.outgoing.messages]
+
+
+def test_nothing_is_offered_unless_somebody_wants_it(config, dialect):
+    index = Found()
+    plain = prepare(Planner(replace(config, knobs=None)), body(dialect, PROMPT))
+    default = prepare(planner_with(replace(config, knobs=None), index), body(dialect, PROMPT))
+
+    assert default.body == plain.body
+    assert index.queries == []
+
+
+def test_a_request_that_is_sent_again_gets_no_second_offer(config, dialect):
+    index = Found()
+    planner = planner_with(config, index)
+    first = prepare(planner, body(dialect, PROMPT))
+    searches = len(index.queries)
+    again = prepare(planner, body(dialect, PROMPT), now=2.0)
+
+    assert again.body == first.body
+    assert len(index.queries) == searches
+
+
+def test_what_tools_bring_is_no_prompt(config, dialect):
+    index = Found()
+    prepared = prepare(planner_with(config, index), body(dialect, PROMPT, *_read_once(dialect)))
+
+    assert prepared.prefetched is None
+    assert index.queries == []
+
+
+RACING = replace(PATIENT, racing=True)
+OPENING = "Have a look at the shop."
+
+
+def _reply(dialect: DialectName) -> Reply:
+    """What a client sees of the reply that `_read_once` begins with."""
+    return Reply(body(dialect, OPENING, *_read_once(dialect)).messages[1:2], complete=True)
+
+
+def _raced(planner: Planner, prefetcher: Prefetcher, dialect: DialectName, *, wait: bool) -> tuple[Prepared, Prepared]:
+    """A reply with a call left; the client runs it and comes back, and comes back again."""
+    planner.replied(prepare(planner, body(dialect, OPENING)), _reply(dialect), 1.5)
+    while wait and prefetcher.busy:
+        time.sleep(0.001)
+    with_results = prepare(planner, body(dialect, OPENING, *_read_once(dialect)), now=2.0)
+    return with_results, prepare(planner, body(dialect, OPENING, *_read_once(dialect), ANSWER, "Go on."), now=3.0)
+
+
+@pytest.mark.row("V9")
+def test_what_was_found_while_tools_ran_stands_behind_their_results(config, dialect):
+    prefetcher = Prefetcher(Found)  # type: ignore[arg-type]
+    planner = Planner(replace(config, knobs=Knobs(prefetch=RACING)), prefetcher=prefetcher)
+    results, later = _raced(planner, prefetcher, dialect, wait=True)
+
+    assert results.prefetched is not None
+    said = [message.raw for message in results.outgoing.messages]
+    assert MARK.encode() in said[-1]
+    assert [message.raw for message in later.outgoing.messages][: len(said)] == said
+
+
+@pytest.mark.row("V9")
+def test_a_search_that_loses_its_race_is_not_waited_for(config, dialect):
+    hanging = Hanging()
+    prefetcher = Prefetcher(lambda: hanging)  # type: ignore[arg-type,return-value]
+    planner = Planner(replace(config, knobs=Knobs(prefetch=replace(RACING, seconds=0.01))), prefetcher=prefetcher)
+    try:
+        results, _ = _raced(planner, prefetcher, dialect, wait=False)
+    finally:
+        hanging.go_on.set()
+    assert results.prefetched is None
+    assert results.body == prepare(Planner(config), body(dialect, OPENING, *_read_once(dialect))).body
+
+
+def test_nothing_races_unless_somebody_wants_it(config, dialect):
+    index = Found()
+    planner = planner_with(config, index)
+    prepared = prepare(planner, body(dialect, OPENING))
+    asked_for_the_prompt = len(index.queries)
+    planner.replied(prepared, _reply(dialect), 1.5)
+
+    assert len(index.queries) == asked_for_the_prompt
+
+
+def _read_once(dialect: DialectName) -> list[dict[str, object]]:
+    """The file is read, and has other words in it than the index knows."""
+    given = json.dumps({"path": PATH})
+    if dialect is DialectName.ANTHROPIC:
+        return [_calls("one", PATH), _result("one")]
+    if dialect is DialectName.OPENAI_CHAT:
+        call = {"id": "t1", "type": "function", "function": {"name": "read_file", "arguments": given}}
+        return [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "t1", "content": "x = 1"}]
+    return [
+        {"type": "function_call", "call_id": "t1", "name": "read_file", "arguments": given},
+        {"type": "function_call_output", "call_id": "t1", "output": "x = 1"},
+    ]
+
+
+@pytest.mark.parametrize("broken", [Broken, lambda: None], ids=["raises", "is not there"])
+def test_a_broken_index_changes_nothing(config, dialect, broken):
+    without = prepare(Planner(config), body(dialect, PROMPT))
+    assert prepare(planner_with(config, broken()), body(dialect, PROMPT)).body == without.body
+
+
+def test_an_index_that_hangs_changes_nothing_and_is_not_asked_for_ever(config, dialect):
+    hanging = Hanging()
+    hasty = replace(config, knobs=Knobs(prefetch=replace(PATIENT, seconds=0.01)))
+    planner = planner_with(hasty, hanging)
+    try:
+        for number in range(5):
+            prompt = f"{PROMPT} {number}"
+            assert prepare(planner, body(dialect, prompt)).body == prepare(Planner(config), body(dialect, prompt)).body
+    finally:
+        hanging.go_on.set()
+    assert len(hanging.queries) <= 2 * 5  # two searches hang, with a query for the words and one for the file each
+
+
+def test_an_offer_takes_no_more_than_its_share_of_what_is_free(config, dialect):
+    tight = replace(config, budget=3000)
+    prepared = prepare(planner_with(tight, Found()), body(dialect, PROMPT))
+    roomy = prepare(planner_with(config, Found()), body(dialect, PROMPT))
+
+    assert roomy.prefetched is not None
+    assert prepared.prefetched is None or prepared.prefetched.offer.tokens <= 300
+
+
+@pytest.mark.row("V8")
+def test_what_became_of_an_offer_is_told_once(config):
+    index = Found()
+    prefetcher = Prefetcher(lambda: index)  # type: ignore[arg-type,return-value]
+    planner = Planner(config, prefetcher=prefetcher)
+    dialect = DialectName.ANTHROPIC
+    history: list[object] = [PROMPT]
+    prepare(planner, body(dialect, *history))
+    history += [_calls("one", PATH), _result("one")]
+    told = prepare(planner, body(dialect, *history), now=2.0).judged
+    again = prepare(planner, body(dialect, *history, ANSWER, "More."), now=3.0).judged
+
+    while prefetcher.busy:
+        time.sleep(0.001)
+    assert [each.verdict for each in told] == ["used"]
+    assert Prefetches().after(judged_event(told[0], 2.0)) == Prefetches(used=1, saved=told[0].saved)
+    assert index.touched == [told[0].offered.entry.id]
+    assert again == ()
+
+
+@pytest.mark.row("V8")
+def test_what_nobody_touches_is_wasted(config):
+    index = Found()
+    planner = planner_with(config, index)
+    history: list[object] = [PROMPT]
+    prepare(planner, body(DialectName.ANTHROPIC, *history))
+    told = []
+    for number in range(WITHIN):
+        history += [_calls(f"c{number}", "README.md"), _result(f"c{number}")]
+        told += prepare(planner, body(DialectName.ANTHROPIC, *history), now=2.0 + number).judged
+
+    assert [each.verdict for each in told] == ["wasted"]
+    assert index.touched == []
+
+
+@pytest.mark.row("V8")
+def test_what_the_model_asks_for_by_its_id_is_expanded(config):
+    planner = planner_with(config, Found())
+    prepared = prepare(planner, body(DialectName.ANTHROPIC, PROMPT))
+    history = body(DialectName.ANTHROPIC, PROMPT, ANSWER, "More.")
+    use = {"type": "tool_use", "id": "toolu_ours", "name": "retrieve_context", "input": {"id": "p0123"}}
+    asking = json.dumps({"role": "assistant", "content": [use]}).encode()
+    answer = json.dumps(_result("ours")).encode()
+    reply = next(link(prepared.head, history.messages[1:2]))
+    planner.went_out(prepared, [Hidden(reply.chain, before=(asking, answer))])
+
+    assert [each.verdict for each in prepare(planner, history, now=2.0).judged] == ["expanded"]
+
+
+def _calls(id: str, path: str) -> dict[str, object]:
+    use = {"type": "tool_use", "id": f"toolu_{id}", "name": "read_file", "input": {"path": path}}
+    return {"role": "assistant", "content": [use]}
+
+
+def _result(id: str) -> dict[str, object]:
+    return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"toolu_{id}", "content": "x = 1"}]}
+
+
+# Through the real proxy, with the real index over what an earlier session read.
+
+
+def _script(request: Received) -> Say:
+    """Reads the file where it is told to and has not done so; says something elsewhere."""
+    messages = asked(request).messages
+    wants = b"Read it" in messages[0].raw and len(messages) == 1
+    return Say("Let me look.", calls=(read(PATH, id="one"),)) if wants else Say("So be it.")
+
+
+@pytest.fixture
+def upstream() -> Iterator[ScriptedUpstream]:
+    with ScriptedUpstream(_script, now=stopped, strict=True) as running:
+        yield running
+
+
+@pytest.fixture
+def serving(tmp_path: Path, upstream: ScriptedUpstream) -> Callable[..., contextlib.AbstractContextManager[LocalProxy]]:
+    def serve(**settings: object) -> LocalProxy:
+        urls = {"openai_url": upstream.openai_url, "anthropic_url": upstream.anthropic_url}
+        return LocalProxy(tmp_path / "data", **urls, **settings)  # type: ignore[arg-type]
+
+    return serve
+
+
+def _read_the_file(proxy: LocalProxy, dialect: str) -> None:
+    talk = Talk(proxy.address, dialect)
+    talk.say("Read it.")
+    talk.results(FILE)
+
+
+def _follow(folder: Path) -> None:
+    """What the proxy does in the background, done to its end."""
+    with contextlib.closing(SqliteStore.open(folder)) as store, contextlib.closing(open_index(folder, folds=False)) as index:
+        follow(store, index, math.inf)
+        index.fold()
+
+
+def _offered(proxy: LocalProxy, dialect: str, upstream: ScriptedUpstream) -> tuple[Talk, int]:
+    """The first conversation with an offer, and the number of its first request: the index is opened in the background."""
+    deadline = time.monotonic() + 30
+    for number in range(10_000):
+        talk = Talk(proxy.address, dialect)
+        talk.say(f"{PROMPT} This is attempt {number}.")
+        if MARK in upstream.requests[-1].decoded.decode():
+            return talk, len(upstream.requests) - 1
+        assert time.monotonic() < deadline, "nothing was offered in time"
+        time.sleep(0.05)
+    raise AssertionError
+
+
+@pytest.mark.row("V7")
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_an_earlier_session_read_is_offered_by_the_proxy_and_outlives_it(serving, upstream, tmp_path, dialect):
+    with serving() as proxy:
+        _read_the_file(proxy, dialect)
+    _follow(tmp_path / "data")
+    with serving(knobs=Knobs(prefetch=PATIENT)) as proxy:
+        talk, first = _offered(proxy, dialect, upstream)
+        talk.say("And now?")
+    with serving() as proxy:
+        talk.address = proxy.address
+        talk.say("And then?")
+
+    requests = upstream.requests[first:]
+    assert len(requests) == 3
+    assert_each_extends_the_one_before(requests)
+    assert MARK not in talk.wrote
+    assert not any(ours in talk.wrote for ours in OURS)
+    assert "return basket.sum_" in requests[-1].decoded.decode()
+    with contextlib.closing(SqliteStore.open(tmp_path / "data")) as store:
+        events = [event for event in store.events() if event.name in (PREFETCHED, JUDGED)]
+    assert [event.name for event in events] == [PREFETCHED]
+    assert events[0].detail["excerpts"] == 1
+    assert Prefetches().after(events[0]).offered == 1
+    assert "basket" not in str(events)
+
+
+def test_an_index_that_cannot_be_opened_holds_no_call_up(serving, upstream, tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o700)
+    (folder / "index").write_text("no folder")
+    with serving(knobs=Knobs(prefetch=PATIENT)) as proxy:
+        talk = Talk(proxy.address, "anthropic")
+        talk.say(PROMPT)
+        assert talk.text == "So be it."
+    assert MARK not in upstream.requests[-1].decoded.decode()

@@ -1,0 +1,194 @@
+"""What is offered with a prompt: within its bounds, nothing twice, the same for the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hotset.nouns.finding import Entry, EntryId, Hit, Hits, Sort
+from hotset.nouns.knobs import Prefetch, Prefetching
+from hotset.window.prefetch import (
+    SIGNS,
+    WEIGHTS,
+    WITHIN,
+    Offered,
+    Prompt,
+    Verdict,
+    Weights,
+    agreed,
+    asked_in,
+    judge,
+    likelihood,
+    offer,
+    queries,
+    stands,
+    weigh,
+)
+from tests.window.talk import count
+
+ON = Prefetch(mode=Prefetching.ON, excerpt=0.5, hint=0.3)
+SURE = Weights(excerpt=(9.0,) + (0.0,) * (len(SIGNS) - 1), hint=(9.0,) + (0.0,) * (len(SIGNS) - 1))
+"""Everything is likely."""
+
+PROMPT = Prompt("Please mend the rounding in src/shop/basket.py", 7200.0)
+
+
+def entry(number: int, path: str = "", **more: object) -> Entry:
+    path = path or f"src/shop/file{number}.py"
+    text = "\n".join(f"    total = total + price_of_item_{number}_{line} * 1758" for line in range(12))
+    given = Entry(EntryId(f"e{number}"), f"p{number}", Sort.PAGE, text, "file", f"read_file {path}", "s1", "", 3, 3600.0, path)
+    return replace(given, **more)
+
+
+def hits(*entries: Entry) -> list[Hits]:
+    return [Hits(tuple(Hit(each, 1.0 - at / 100, 10.0 - at / 10, 0.5) for at, each in enumerate(entries)))]
+
+
+def offered(found: list[Hits], knobs: Prefetch = ON, window: tuple[str, ...] = (), free: int = 100_000, weights: Weights = SURE):
+    return offer(PROMPT, found, window=window, free=free, knobs=knobs, count=count, weights=weights)
+
+
+entries = st.lists(st.builds(entry, st.integers(0, 30), st.sampled_from(["", "a/x.py", "b/y.py"])), max_size=12)
+
+
+@pytest.mark.row("V7")
+@given(entries, st.integers(0, 3000), st.sampled_from(Prefetching))
+def test_an_offer_keeps_its_bounds_whatever_was_found(found, free, mode):
+    knobs = replace(ON, mode=mode, lines=5)
+    made = offered(hits(*found), knobs, free=free)
+
+    assert len(made.excerpts) <= knobs.excerpts
+    assert len(made.hints) <= knobs.hints
+    assert made.tokens <= max(0, free * knobs.share)
+    if made:
+        assert count(made.text.encode()) <= made.tokens
+    for each in made.excerpts:
+        assert len(each.text.split("\n")) <= 1 + knobs.lines
+    for each in made.hints:
+        assert "\n" not in each.text
+    paths = [each.entry.path for each in (*made.excerpts, *made.hints)]
+    assert len(paths) == len(set(paths))
+    assert mode is Prefetching.ON or not made.excerpts
+    assert mode is not Prefetching.OFF or not made
+
+
+@given(entries)
+def test_the_same_finds_make_the_same_offer_in_whichever_order_they_come(found):
+    every = list({each.id: each for each in found}.values())
+    (one,) = hits(*every)
+    assert offered([one]) == offered([Hits(tuple(reversed(one.hits)))])
+
+
+@pytest.mark.row("V7")
+@given(entries, st.sets(st.integers(0, 11)))
+def test_nothing_is_offered_that_stands_in_the_window(found, standing):
+    window = tuple(each.text for at, each in enumerate(found) if at in standing)
+    made = offered(hits(*found), window=window)
+    for each in (*made.excerpts, *made.hints):
+        assert each.entry.text not in window
+
+
+def test_what_stands_numbered_or_cut_in_the_window_stands_there():
+    text = entry(1).text
+    numbered = "\n".join(f"{at:6}→{line}" for at, line in enumerate(text.split("\n"), 40))
+    half = "\n".join(text.split("\n")[:7])
+
+    assert stands(text, [numbered])
+    assert stands(numbered, [text])
+    assert stands(text, ["other", half])
+    assert not stands(text, ["\n".join(text.split("\n")[5:8])])
+    assert stands("}\n)\n", [])  # says nothing, so nothing is missing
+
+
+@pytest.mark.parametrize("lacks", ["by_words", "by_meaning"])
+def test_what_only_one_signal_found_is_not_offered(lacks):
+    hit = replace(hits(entry(1))[0].hits[0], **{lacks: None})
+    assert not agreed(hit)
+    assert not offered([Hits((hit,))])
+
+
+def test_an_excerpt_says_where_it_stands_and_how_sure_it_is():
+    numbered = "\n".join(f"{at:6}→    total_{at} = total + 1758 * {at}" for at in range(40, 50))
+    code = entry(2, "lib/tax.py", sort=Sort.CODE, kind="python", lines=(10, 21))
+    made = offered(hits(entry(1, "src/shop/basket.py", text=numbered), code))
+
+    page, file = (each.text.split("\n")[0] for each in made.excerpts)
+    assert page == "[AUTO-RETRIEVED: src/shop/basket.py:40-49 in session s1, turn 3 | confidence 1.00]"
+    assert file == "[AUTO-RETRIEVED: lib/tax.py:10-21 | confidence 1.00]"
+
+
+def test_an_excerpt_that_is_cut_says_which_lines_it_shows():
+    made = offered(hits(entry(2, "lib/tax.py", sort=Sort.CODE, kind="python", lines=(10, 21))), replace(ON, lines=4))
+    assert made.excerpts[0].text.split("\n")[0] == "[AUTO-RETRIEVED: lib/tax.py:10-13 | confidence 1.00]"
+    assert len(made.excerpts[0].text.split("\n")) == 5
+
+
+def test_a_hint_is_one_line_with_the_call_that_brings_the_page_back():
+    made = offered(hits(entry(1, "src/shop/basket.py")), replace(ON, mode=Prefetching.HINTS))
+    assert [each.text for each in made.hints] == [
+        '[RELATED: src/shop/basket.py in session s1, turn 3 read_file | confidence 1.00 | retrieve_context(id="p1")]'
+    ]
+
+
+def test_an_edit_is_never_shown_as_what_stands_in_a_file():
+    made = offered(hits(entry(1, kind="tool_call")))
+    assert not made.excerpts
+    assert [each.entry.id for each in made.hints] == ["e1"]
+
+
+@pytest.mark.parametrize("kind", ["prompt", "response", "tool_result", "web_fetch"])
+def test_what_is_about_no_file_is_not_offered(kind):
+    assert not offered(hits(entry(1, kind=kind)))
+
+
+def test_a_file_that_the_prompt_names_is_likelier_than_one_that_it_does_not():
+    named, other = (
+        likelihood(signs, WEIGHTS.excerpt)
+        for _, signs in weigh(PROMPT, hits(entry(1, "/home/me/src/shop/basket.py"), entry(2, "/home/me/src/shop/tax.py")))
+    )
+    assert named > 0.5 > other
+
+
+def test_the_index_is_asked_for_each_file_that_a_prompt_names_and_for_no_phrase():
+    asked = queries(Prompt('Why does src/a.py say "not found" and tax.rs not? It is version 1.24.'), 0.1)
+    assert [query.only.path for query in asked] == ["", "**/src/a.py", "**/tax.rs"]
+    assert all('"' not in query.words for query in asked)
+
+
+def test_files_that_only_a_client_names_are_not_asked_for():
+    said = "<system-reminder>See docs/rules.md.</system-reminder>Mend src/a.py.<environment_context>src/b.py"
+    assert asked_in(said) == "Mend src/a.py."
+    assert asked_in("a < b, and <b>this</b> stays") == "a < b, and <b>this</b> stays"
+
+
+@pytest.mark.row("V8")
+def test_what_was_offered_is_used_when_an_action_copies_a_line_of_it_or_is_about_its_file():
+    given = Offered(entry(1, "/home/me/src/shop/basket.py"), 0.9, "text", 120)
+    line = given.entry.text.split("\n")[3].strip()
+    other = b'{"path": "src/other.py"}'
+
+    copied = judge(given, [other, b'{"old_string": "%s"}' % line.encode()])
+    read = judge(given, [other, b'{"path": "/home/me/src/shop/basket.py"}'])
+    shell = judge(given, [b'{"cmd": "cat src/shop/basket.py"}'])
+
+    assert copied is not None
+    assert read is not None
+    assert shell is not None
+    assert (copied.verdict, copied.saved) == (Verdict.USED, 120)
+    assert (read.verdict, read.saved) == (Verdict.USED, 0)
+    assert shell.verdict is Verdict.USED
+
+
+def test_what_nobody_touched_is_wasted_after_some_actions_and_not_before():
+    given = Offered(entry(1), 0.9, "text", 120)
+    other = b'{"path": "src/other.py"}'
+
+    assert judge(given, [other] * (WITHIN - 1)) is None
+    wasted, expanded = judge(given, [other] * WITHIN), judge(given, [other], {"p1"})
+    assert wasted is not None
+    assert expanded is not None
+    assert wasted.verdict is Verdict.WASTED
+    assert expanded.verdict is Verdict.EXPANDED
