@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -179,10 +179,10 @@ BOMBS = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_no_text_takes_long(name):
-    start = perf_counter()
+    start = process_time()
     for command in ("\n" * 16_000, "a" * 16_000, "a=" * 8_000, "; " * 8_000):
         preview(BOMBS[name], shell(command, "line"), 2500)
-    assert perf_counter() - start < 6  # some 5 times of what it takes on a calm machine; a bomb would take minutes
+    assert process_time() - start < 20  # it takes one on a calm machine; a bomb would take minutes
 
 
 def test_the_same_text_gets_the_same_preview_in_another_process():
