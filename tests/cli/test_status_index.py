@@ -6,15 +6,17 @@ import json
 import subprocess
 import sys
 import time
+import urllib.request
 from contextlib import closing
 
-from hotset.index.rows import DATABASE
+from hotset.index.generations import Generations
+from hotset.index.rows import DATABASE, Rows
 from hotset.nouns.finding import Entry, EntryId, Sort
 from hotset.runtime.following import open_index
 from hotset.sources.history.following import follow
 from hotset.store.sqlite import SqliteStore
 
-from .conftest import Desk
+from .conftest import Desk, wait_until
 
 HEAVY = ("numpy", "tantivy", "tokie", "tree_sitter")
 
@@ -49,9 +51,11 @@ def test_an_index_is_told_with_how_far_it_is_behind_the_store(filled: Desk):
 def test_what_is_behind_and_what_waits_is_told_to_people(filled: Desk):
     with closing(open_index(filled.data, folds=False)) as index:
         index.add([Entry(EntryId("a"), "a", Sort.CODE, "one"), Entry(EntryId("b"), "b", Sort.CODE, "two")])
+    with closing(Rows(filled.data / "index")) as rows:
+        Generations(rows).new("of another embedder")
     told = filled.run("status").out
     assert "2 stretches of text" in told
-    assert "behind the store, 2 not folded yet, no vectors yet" in told
+    assert "behind the store, 2 not folded yet, no vectors yet, a new one is being made" in told
 
 
 def test_a_damaged_index_is_told_and_left_as_it_is(filled: Desk):
@@ -76,3 +80,18 @@ def test_it_is_told_without_loading_what_searches(filled: Desk):
     )
     assert json.loads(ran.stdout)["index"]["entries"] == 0
     assert ran.stderr.decode().strip() == "[]"
+
+
+def test_what_only_the_proxy_knows_of_its_troubles_is_told(desk: Desk, to_upstream):
+    away = {"HOTSET_EMBEDDING_URL": "http://127.0.0.1:9", "HOTSET_EMBEDDING_MODEL": "small", "HOTSET_EMBEDDING_SIZE": "3"}
+    body = {"model": "gpt-test", "messages": [{"role": "user", "content": "hello"}]}
+    with desk.serving(env={**to_upstream, **away}) as ready:
+        assert desk.run("status", "--json").json()["proxy"]["index"] == []
+        headers = {"content-type": "application/json", "authorization": "Bearer k"}
+        url = f"{ready['openai_base_url']}/chat/completions"
+        with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers), timeout=10) as answer:
+            assert answer.status == 200
+        wait_until(lambda: "the embeddings endpoint at 127.0.0.1" in desk.run("status").out)
+        told = desk.run("status", "--json").json()
+    assert told["index"]["troubles"] == told["proxy"]["index"] != []
+    assert told["index"]["entries"] > 0

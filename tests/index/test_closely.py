@@ -76,6 +76,16 @@ def test_a_filter_that_it_does_not_fit_keeps_it_out(index):
     assert HOT not in _meaning(index, Query("car", Filter(sorts=frozenset({Sort.PAGE})), deadline=30.0))
 
 
+def test_hot_entries_that_do_not_fit_a_filter_take_nobody_s_place(index):
+    hot = [Entry(EntryId(f"hot{n}"), f"hot{n}", Sort.MEMORY, f"the automobile {n}") for n in range(60)]
+    index.add(hot)
+    index.touch([entry.id for entry in hot], turn=9)
+    assert _read_all(index) == 60
+    found = _meaning(index, Query("car thing3x", Filter(sorts=frozenset({Sort.PAGE})), most=20, deadline=30.0))
+    assert len(found) == 20
+    assert None not in found.values()
+
+
 @pytest.mark.parametrize("change", ["removed", "replaced"])
 def test_what_was_removed_or_changed_is_no_longer_found_by_what_was_read(index, change):
     index.touch([HOT], turn=9)
@@ -95,6 +105,17 @@ def test_what_is_hot_no_longer_is_forgotten(index):
     assert _read_all(index) == 1
     index.add([Entry(EntryId("new"), "new", Sort.PAGE, "a new one")])
     assert _meaning(index).get(HOT, 0.0) < 0.5
+    index.touch([HOT], turn=20)
+    assert _read_all(index) == 1
+
+
+def test_a_model_that_fails_is_not_asked_again(tmp_path):
+    failing = _Failing(64)
+    with LocalIndex(tmp_path / "index", DOCUMENTS, failing, folds=False) as index:
+        index.add(_ENTRIES)
+        index.touch([HOT, COLD], turn=9)
+        assert [index.read_closely() for _ in range(3)] == [False] * 3
+    assert failing.asked == 1
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -128,5 +149,8 @@ def wait_until(true, seconds=20.0):
 
 
 class _Failing(HashingEmbedder):
+    asked = 0
+
     def embed(self, texts):
+        self.asked += 1
         raise RuntimeError(texts)

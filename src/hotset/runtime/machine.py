@@ -25,7 +25,8 @@ from hotset.runtime.gisting import Gister
 from hotset.runtime.keeper import Keeper
 from hotset.runtime.ledger import SUMMARISED, SUMMARY_FAILED, Births, Metrics, empty_ledger, metrics
 from hotset.runtime.planning import Planner
-from hotset.runtime.prefetching import Prefetcher, Prefetches
+from hotset.runtime.prefetches import Prefetches
+from hotset.runtime.prefetching import Prefetcher
 from hotset.runtime.summarising import Summariser
 from hotset.runtime.watch import Watch, event_of, raised_lately
 from hotset.store.port import Store

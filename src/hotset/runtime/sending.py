@@ -21,7 +21,8 @@ from hotset.runtime.checkpoints import note_checkpoints
 from hotset.runtime.faults import Faults, summed
 from hotset.runtime.machine import Machine
 from hotset.runtime.planning import Forbidden, Prepared, Unplanned
-from hotset.runtime.prefetching import Prefetches, judged_event, offered_event
+from hotset.runtime.prefetches import Prefetches
+from hotset.runtime.prefetching import judged_event, offered_event
 from hotset.runtime.record import Record
 from hotset.store.port import Store
 from hotset.window.tools import OUR_TOOLS

@@ -24,7 +24,7 @@ class Embedders:
 
 
 def embedders(chosen: Embedding) -> Embedders:
-    """Loads them: MiniLM takes 0.2 s and 100 MB. Raises `BadConfig` for a file or an address that cannot be used."""
+    """Loads them: MiniLM takes 0.2 s and 130 MB. Raises `BadConfig` for a file or an address that cannot be used."""
     if chosen.url:
         from hotset.index.embed.endpoint import Address, Endpoint  # noqa: PLC0415 - few have one
 

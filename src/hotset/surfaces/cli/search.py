@@ -152,7 +152,8 @@ def _search(config: Config, asked: Asked, quiet: bool) -> tuple[list[Found], lis
     lacking: frozenset[str] = frozenset()
     notes = [] if config.search else [f"what was said is not indexed: {config.origins['search']} says that it should not be"]
     with ExitStack() as opened:
-        index = opened.enter_context(closing(open_index(config.folder, config.embedding, folds=False)))
+        embedding = config.embedding if has_pages else config.embedding.of_documents  # nothing but code is asked for otherwise
+        index = opened.enter_context(closing(open_index(config.folder, embedding, folds=False)))
         store = opened.enter_context(meant.reading(config)) if has_pages else None
         if store is not None:
             notes += _caught_up(store, index, quiet)
