@@ -33,6 +33,7 @@ CANARY = "marmalade"
 TOGETHER = 8  # secrets of one file
 QUESTIONS = (CANARY, "deploy of service on staging failed", "client token password secret api key", "BEGIN PRIVATE KEY")
 THE_STORE = "store.db"
+ENOUGH = 20  # prompts with which something of a file was sent
 
 
 class Traces:
@@ -163,11 +164,17 @@ def converse(proxy: LocalProxy, upstream_says: list[Say], secrets: Sequence[Plan
             assert speaking.answer.status == 200
 
 
-def ask_about(proxy: LocalProxy, upstream_says: list[Say], paths: Sequence[str]) -> None:
-    """Prompts that name a file: what stands in it may be sent along with them."""
-    for number, path in enumerate(paths):
-        upstream_says.append(Say("So be it."))
-        Talk(proxy.address, DIALECTS[number % len(DIALECTS)]).say(f"Why did the deploy of {CANARY} fail again in {path}?")
+def ask_about(proxy: LocalProxy, upstream: ScriptedUpstream, replies: list[Say], paths: Sequence[str]) -> None:
+    """Prompts that name a file, until what stands in it was sent along with some: the index is opened in the background."""
+    offered = 0
+    for number in range(1000):
+        replies.append(Say("So be it."))
+        path = paths[number % len(paths)]
+        Talk(proxy.address, DIALECTS[number % len(DIALECTS)]).say(f"Deploy {number} of {CANARY} failed again: what of {path}?")
+        offered += b"[AUTO-RETRIEVED: " in upstream.requests[-1].decoded
+        if offered >= ENOUGH:
+            return
+    raise AssertionError("hardly anything was sent ahead")
 
 
 def behind_its_first_line(text: str) -> str:
@@ -213,8 +220,10 @@ def test_of_hundreds_of_secrets_none_comes_out_of_any_door(desk: Desk, tmp_path:
             desk.data, openai_url=upstream.openai_url, anthropic_url=upstream.anthropic_url, knobs=prefetching
         ) as proxy:
             converse(proxy, replies, said)
-            ask_about(proxy, replies, paths[:20])
-        sent = b"\n".join(request.decoded for request in upstream.requests)
+            until_now = len(upstream.requests)
+            ask_about(proxy, upstream, replies, paths)
+        requests = [request.decoded for request in upstream.requests]
+        doors["sent ahead"] = b"\n".join(requests[until_now:])
         doors |= through_the_command_line(desk)
         doors |= through_the_tools(desk, paths)
     doors["log"] = log.getvalue().encode()
@@ -223,12 +232,11 @@ def test_of_hundreds_of_secrets_none_comes_out_of_any_door(desk: Desk, tmp_path:
 
     of_any, of_files = Traces([*in_files, *by_name, *said]), Traces([*in_files, *by_name], apart_from=said)
     assert {name: found for name, content in doors.items() if (found := of_any.kinds_in(content))} == {}
-    assert of_files.kinds_in(sent) == set()
+    assert of_files.kinds_in(b"\n".join(requests)) == set()
     speaking = {name for name, content in doors.items() if CANARY.encode() in content}
     assert {"search", "export", "search_code", "get_file", "outline"} <= speaking
     assert any(name.startswith("index/") for name in speaking)
     assert b"[secret:" in doors["sessions"]
-    assert b"[AUTO-RETRIEVED: " in sent
 
 
 def through_the_command_line(desk: Desk) -> dict[str, bytes]:
@@ -265,7 +273,6 @@ def through_the_tools(desk: Desk, paths: Sequence[str]) -> dict[str, bytes]:
 
 
 @pytest.mark.row("V17")
-@pytest.mark.xfail(strict=True, reason="excerpts of search_history are cut from what was said as it was said")
 def test_a_search_of_what_was_said_shows_no_secret_of_it_to_a_model_or_a_program(desk: Desk):
     said = planted(seed=19, n=4 * len(kinds()))
     replies: list[Say] = []

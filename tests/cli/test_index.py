@@ -101,6 +101,7 @@ def test_nobody_there_to_be_asked_is_told_what_to_do_and_nothing_is_read(shop: D
     assert not shop.data.exists()
 
 
+@pytest.mark.row("V3")
 def test_a_project_is_indexed_and_told_of_in_numbers(shop: Desk):
     ran = in_a_process(shop, ("index", "--yes"), shop.environ(), b"")
 
@@ -113,6 +114,7 @@ def test_a_project_is_indexed_and_told_of_in_numbers(shop: Desk):
     assert "\x1b" not in ran.out + ran.err
 
 
+@pytest.mark.row("V3")
 def test_what_did_not_change_is_not_read_again(shop: Desk):
     shop.run("index", "--yes")
     again = shop.run("index", "--json").json()
@@ -128,6 +130,7 @@ def test_a_folder_in_a_project_means_the_project(shop: Desk):
     assert shop.run("index", "no-such-folder", "--yes").code == 2
 
 
+@pytest.mark.row("V3")
 @pytest.mark.row("V17")
 def test_the_question_says_what_is_read_where_it_is_kept_and_how_to_undo_it(shop: Desk):
     code, seen = on_a_terminal(shop, "index", typed=b"y\n")
@@ -149,6 +152,7 @@ def test_a_no_is_remembered_and_nothing_is_read(shop: Desk):
     assert shop.run("index").code == 2
 
 
+@pytest.mark.row("V3")
 def test_progress_is_for_whoever_watches(shop: Desk):
     assert "looking for changes" in on_a_terminal(shop, "index", "--yes")[1]
     assert "looking for changes" not in on_a_terminal(shop, "index", "--quiet")[1]

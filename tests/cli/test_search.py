@@ -77,6 +77,7 @@ def test_a_search_is_narrowed_by_path_language_and_number(shop: Desk):
     assert len(paths(shop, "marmalade", "-n", "1")) == 1
 
 
+@pytest.mark.row("V2")
 def test_a_search_is_narrowed_by_session_kind_and_time(shop: Desk):
     fill(shop.data, "Explain the marmalade clock", time.time(), "codex")
     older, newer = (each["session"]["id"] for each in reversed(shop.run("sessions", "--json").json()))

@@ -39,6 +39,7 @@ _FILTER = st.builds(
 )
 
 
+@pytest.mark.row("V2")
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     folded=st.lists(_ENTRY, max_size=12),

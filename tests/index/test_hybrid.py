@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ _SCORES = st.dictionaries(st.integers(0, 20), st.floats(0, 50, allow_nan=False))
 _CODE = dict.fromkeys(range(21), Sort.CODE)
 
 
+@pytest.mark.row("V2")
 @given(_SCORES, _SCORES)
 def test_everything_that_either_found_is_in_the_order_once(words, meaning):
     ranked = fuse(words, meaning, _CODE)
@@ -25,6 +27,7 @@ def test_everything_that_either_found_is_in_the_order_once(words, meaning):
     assert [each.score for each in ranked] == sorted((each.score for each in ranked), reverse=True)
 
 
+@pytest.mark.row("V2")
 @given(_SCORES, _SCORES, st.integers(0, 20))
 def test_what_both_signals_like_best_is_first(words, meaning, best):
     ranked = fuse({**words, best: 60.0}, {**meaning, best: 60.0}, _CODE)
@@ -36,6 +39,7 @@ def test_the_one_entry_that_has_the_words_is_before_those_that_are_merely_alike(
     assert ranked[0].doc == 3
 
 
+@pytest.mark.row("V2")
 @given(st.dictionaries(st.integers(0, 20), st.integers(0, 50).map(float)))
 def test_one_signal_alone_keeps_its_order(scores):
     for ranked in (fuse(scores, {}, _CODE), fuse({}, scores, _CODE)):
@@ -52,11 +56,13 @@ def test_words_count_little_for_tools_and_much_for_code():
     assert fuse(words, meaning, dict.fromkeys((1, 2), Sort.CODE))[0].doc == 1
 
 
+@pytest.mark.row("V2")
 def test_reciprocal_ranks_prefer_what_stands_in_both_orders():
     scores = by_rank([1, 2, 3], [3, 4])
     assert max(scores, key=lambda doc: scores[doc]) == 3
 
 
+@pytest.mark.row("V11")
 def test_a_breaker_opens_after_some_failures_and_lets_one_try_now_and_then():
     clock = Clock()
     breaker = Breaker(clock)
@@ -76,6 +82,7 @@ def test_a_breaker_opens_after_some_failures_and_lets_one_try_now_and_then():
     assert breaker.allows()
 
 
+@pytest.mark.row("V11")
 def test_two_failures_are_chance():
     breaker = Breaker()
     for _ in range(10):
@@ -85,6 +92,7 @@ def test_two_failures_are_chance():
     assert breaker.allows()
 
 
+@pytest.mark.row("V10")
 def test_the_time_there_is_says_what_is_done():
     assert [tier_for(seconds) for seconds in (0.0, 0.001, 0.01, 0.2, 60.0)] == [
         Tier.HOT,
@@ -95,6 +103,7 @@ def test_the_time_there_is_says_what_is_done():
     ]
 
 
+@pytest.mark.row("V10")
 def test_what_was_looked_at_within_five_turns_is_hot_and_cools_down(tmp_path):
     with LocalIndex(tmp_path / "index", None, folds=False) as index:
         index.add(Entry(EntryId(f"e{n}"), f"w{n}", Sort.MEMORY, f"a heron by the lake {n}") for n in range(3))
@@ -106,6 +115,7 @@ def test_what_was_looked_at_within_five_turns_is_hot_and_cools_down(tmp_path):
         assert {hit.entry.id for hit in index.search(hurried).hits} == {"e1", "e2"}
 
 
+@pytest.mark.row("V10")
 def test_an_answer_is_given_again_until_something_changes(tmp_path):
     with LocalIndex(tmp_path / "index", HashingEmbedder(64), folds=False) as index:
         index.add([Entry(EntryId("e"), "w", Sort.MEMORY, "a heron by the lake")])

@@ -102,6 +102,7 @@ def test_the_next_process_takes_the_role_of_one_that_was_killed(tmp_path, foldin
         assert index.state().writer == os.getpid()
 
 
+@pytest.mark.row("V17")
 def test_nobody_else_can_look_into_an_index(tmp_path):
     with LocalIndex(tmp_path / "index", EMBEDDER, folds=False) as index:
         index.add([entry("a", 1)])

@@ -35,6 +35,8 @@ def _fails(_embed, _texts):
     raise RuntimeError("no")
 
 
+@pytest.mark.row("V11")
+@pytest.mark.row("V2")
 def test_words_serve_while_the_embedder_fails_and_it_is_not_asked_each_time(tmp_path):
     embedder = _Embedder(lambda embed, texts: embed(texts))
     with LocalIndex(tmp_path / "i", embedder, folds=False) as index:
@@ -49,6 +51,7 @@ def test_words_serve_while_the_embedder_fails_and_it_is_not_asked_each_time(tmp_
         assert any("meaning" in trouble for trouble in index.state().troubles)
 
 
+@pytest.mark.row("V10")
 def test_an_embedder_that_hangs_holds_nobody_up(tmp_path):
     release = threading.Event()
     embedder = _Embedder(lambda embed, texts: embed(texts))

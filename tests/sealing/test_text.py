@@ -104,6 +104,20 @@ def test_a_password_that_one_line_gives_away_is_found_where_it_stands_alone():
     )
 
 
+def test_a_login_of_several_lines_is_found_where_each_line_is_a_string_of_a_notebook():
+    cell = json.dumps({"source": ["machine h\n", "  login svc\n", "  password Wr3ktCb8AMO8oV\n"]}, indent=1)
+
+    assert seal(cell).text == cell.replace("Wr3ktCb8AMO8oV", "[secret:login]")
+
+
+def test_a_line_of_a_key_is_known_for_a_part_of_it_and_its_label_is_not():
+    block = next(each.secret for each in SECRETS if each.kind == "private-key" and "\n" in each.secret)
+    known = gather([block])
+
+    assert known.has_part(block.splitlines()[3][:20])
+    assert not known.has_part("PRIVATE")
+
+
 def test_what_was_found_never_tells_the_secret():
     sealed = seal("password = 'kT9vQ2xLm4Rw'")
 

@@ -381,6 +381,7 @@ class Listening(HashingEmbedder):
         return super().embed(texts)
 
 
+@pytest.mark.row("V17")
 def test_a_secret_in_a_page_is_in_no_file_and_no_vector_of_the_index(store, tmp_path):
     secrets = [each for each in planted(1, 80) if not each.remains(seal(each.text).text)]
     assert len(secrets) > 75  # what sealing itself misses is its own business

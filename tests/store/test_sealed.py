@@ -42,6 +42,7 @@ def taken_in(store: Store, lines: bytes) -> Store:
     return store
 
 
+@pytest.mark.row("V17")
 def test_four_hundred_secrets_stay_behind(opens):
     secrets = planted(seed=11, n=430)
     store = opens("here")

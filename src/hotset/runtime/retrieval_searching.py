@@ -13,6 +13,7 @@ from hotset.nouns.turn import Session
 from hotset.runtime.retrieval_finding import Missing
 from hotset.runtime.retrieval_ranking import Deadline, Spoken, ranked_pages
 from hotset.runtime.retrieval_telling import moment, origin, plain
+from hotset.sealing import seal
 from hotset.sources.history.pages import LEFT_OUT
 from hotset.store.port import Store, Where
 from hotset.window.slice.words import Term, hits, lowered, terms
@@ -102,7 +103,7 @@ def _pages(kind: Kind | None, sessions: Sequence[SessionId], store: Store, deadl
 
 
 def _result(found: Spoken, wanted: Sequence[Term], store: Store, here: Place) -> str:
-    page, text = found.page, found.text
+    page, text = found.page, seal(found.text).text  # it may be another session's: what its model saw is not for everybody
     lines = text.split("\n")
     at = _best_line(text, wanted, found.lines)
     shown = range(max(0, at - 1), min(len(lines), at + 2))

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from hotset.dialects.images import size_of
 from hotset.errors import HotsetError
 from hotset.nouns.page import Kind, Page, SessionId
+from hotset.sealing import seal
 from hotset.sources.history.pages import is_binary, path_of
 from hotset.store.port import Store
 
@@ -46,7 +47,7 @@ def origin(store: Store, page: Page, here: SessionId | None) -> str:
     told.append(f"tool {plain(page.tool)}" if page.tool else str(page.kind).replace("_", " "))
     if page.kind.family is Kind.TOOL_CALL:
         told[-1] = f"call of {told[-1]}"
-    path = plain(path_of(store, page))
+    path = plain(seal(path_of(store, page)).text)
     return ", ".join([*told, path] if path else told)
 
 

@@ -9,6 +9,7 @@ from hotset.errors import BadConfig
 from hotset.sources.code.consent import Answer, Consent, answer, consent, revoke
 
 
+@pytest.mark.row("V17")
 def test_without_an_answer_nothing_is_allowed(root, data) -> None:
     assert consent(data) == Consent()
     assert not consent(data).allows(root)
@@ -37,6 +38,7 @@ def test_an_answer_that_cannot_be_understood_is_none(damage, root, data) -> None
     assert consent(data).answer is Answer.UNANSWERED
 
 
+@pytest.mark.row("V17")
 def test_revoking_removes_the_answer_the_manifest_and_the_index(root, data, parsers) -> None:
     answer(data, root, granted=True)
     write(root, {"a.md": "# A\n"})

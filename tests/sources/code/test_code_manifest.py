@@ -77,6 +77,7 @@ def _edit(root: Path, what: str, name: str, more: str) -> None:
             path.touch()
 
 
+@pytest.mark.row("V3")
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(rounds=st.lists(_edits, min_size=1, max_size=4), partly=st.booleans())
 def test_after_any_edits_the_index_is_what_it_would_be_from_scratch(rounds, partly, parsers) -> None:
@@ -104,6 +105,7 @@ def _and_above(path: str):
         path = path.rpartition("/")[0]
 
 
+@pytest.mark.row("V3")
 def test_an_unchanged_project_is_known_without_a_walk_and_tells_the_index_nothing(root, data, parsers) -> None:
     write(root, {f"d{at % 7}/f{at}.md": f"# {at}\n" for at in range(50)})
     _age(root)
@@ -127,6 +129,7 @@ def test_one_look_at_known_files_finds_an_edit_and_asks_for_a_walk_when_names_ch
         assert manifest.edited(root) is None
 
 
+@pytest.mark.row("V3")
 def test_a_subtree_that_is_as_it_was_is_known_by_its_hash(root, data, parsers) -> None:
     write(root, {"a/b/c.md": "# 1\n", "a/d.md": "# 2\n", "e/f.md": "# 3\n"})
     run(root, RamIndex(), data, parsers)
@@ -152,6 +155,7 @@ def test_renamed_and_touched_files_are_not_parsed_again(root, data, parsers) -> 
     assert "f0.py" not in index.by_whole
 
 
+@pytest.mark.row("V3")
 def test_a_switch_of_branches_and_back_parses_nothing_twice(root, data, parsers) -> None:
     def git(*arguments: str) -> None:
         command = ["git", "-c", "user.name=x", "-c", "user.email=x@example.com", *arguments]
@@ -285,6 +289,7 @@ def test_two_at_once_are_one_after_the_other(root, data, parsers) -> None:
         pass
 
 
+@pytest.mark.row("V3")
 def test_progress_counts_up_to_all_files_and_names_none(root, data, parsers) -> None:
     write(root, {f"f{at:03}.md": f"# {at}\n" for at in range(300)})
     told = []

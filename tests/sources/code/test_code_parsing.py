@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from code_project import GRAMMARS, RamIndex, run, write
 
 from hotset.sources.code.chunks import rows
@@ -19,6 +20,15 @@ def test_a_text_that_takes_too_long_is_cut_by_lines_and_the_next_one_is_parsed()
         assert [each.name for each in parsers.symbols("def f(): pass", LANGUAGES["python"]).symbols] == ["f"]
 
 
+@pytest.mark.row("V3")
+def test_files_are_cut_side_by_side() -> None:
+    with Parsers(GRAMMARS, processes=2) as parsers:
+        coming = [parsers.cut(f"def f{number}(): pass\n", LANGUAGES["python"]) for number in range(2)]
+        assert [each.result().count for each in coming] == [1, 1]
+        assert parsers._idle.qsize() == 2
+
+
+@pytest.mark.row("V3")
 def test_a_file_whose_grammar_gives_up_is_indexed_and_reported(root, data) -> None:
     write(root, {"hangs.py": _HANGS, "fine.py": "def f(): pass\n"})
     index = RamIndex()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from code_project import write
 
 from hotset.sources.code.opening import Root, Stat, Why
@@ -17,6 +18,7 @@ def _scanned(root, under=None):
     return files, tally, folders
 
 
+@pytest.mark.row("V3")
 def test_ignore_files_of_git_of_ripgrep_and_of_ours_are_followed(root) -> None:
     write(
         root,
@@ -32,6 +34,7 @@ def test_ignore_files_of_git_of_ripgrep_and_of_ours_are_followed(root) -> None:
     assert tally.counts[Why.IGNORED] == 4
 
 
+@pytest.mark.row("V3")
 def test_what_tools_put_into_a_project_is_left_out_and_sources_of_the_same_name_are_not(root) -> None:
     paths = [
         "node_modules/a.js",
@@ -84,6 +87,7 @@ def test_an_empty_folder_and_one_that_is_gone_have_no_files(root) -> None:
     assert _scanned(root, under="nowhere")[2] == []
 
 
+@pytest.mark.row("V3")
 def test_sources_come_before_tests_documents_and_what_is_carried_along() -> None:
     stat = Stat(1, 10**18, 10**18, 1)
     paths = ["vendor/a.go", "docs/b.md", "tests/test_c.py", "src/d.py", "e.py", "src/f.json", "src/g_test.go"]
@@ -98,6 +102,7 @@ def test_sources_come_before_tests_documents_and_what_is_carried_along() -> None
     ]
 
 
+@pytest.mark.row("V3")
 def test_what_was_changed_lately_comes_first() -> None:
     old, new = Stat(1, 10**18, 10**18, 1), Stat(1, 2 * 10**18, 2 * 10**18, 1)
     assert in_order({"src/a.py": old, "src/b.py": new}) == ["src/b.py", "src/a.py"]

@@ -100,6 +100,7 @@ def test_73_a_loop_of_links_is_not_walked(root, indexed) -> None:
     assert report.skipped[Why.LINK] == 2
 
 
+@pytest.mark.row("V17")
 def test_74_nothing_outside_of_the_root_is_read_through_a_link(root, tmp_path, indexed) -> None:
     outside = tmp_path / "outside"
     write(outside, {"secret.py": "outsider = 1\n"})
@@ -172,6 +173,7 @@ def test_76_and_77_an_ignore_file_that_is_none_is_reported_and_holds_nobody_up( 
     assert run(root, RamIndex(), data, parsers).files >= 1
 
 
+@pytest.mark.row("V3")
 def test_78_a_file_of_a_terabyte_of_nothing_is_too_large(root, indexed) -> None:
     with (root / "sparse.txt").open("wb") as file:
         file.truncate(1 << 40)
@@ -218,6 +220,7 @@ print(report.skipped, sorted(index.by_whole))
 """
 
 
+@pytest.mark.row("V3")
 def test_80_what_may_not_be_read_is_reported_and_the_rest_goes_on(root, data, tmp_path) -> None:
     write(root, {"good.txt": "found", "closed.txt": "unreachable", "closed/a.txt": "unreachable"})
     (root / "closed.txt").chmod(0)
@@ -305,6 +308,7 @@ def test_deep_nesting_of_folders_and_of_code_is_walked(root, indexed) -> None:
     assert "d/" * 60 + "deep.py" in index.by_whole
 
 
+@pytest.mark.row("V17")
 def test_secrets_never_reach_the_index_by_name_or_by_content(root, indexed) -> None:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     write(

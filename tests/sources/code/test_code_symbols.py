@@ -61,6 +61,7 @@ _SOURCES = {
 }  # fmt: skip
 
 
+@pytest.mark.row("V3")
 @pytest.mark.parametrize("name", _SOURCES)
 def test_symbols_are_told_with_scope_signature_lines_and_comment(name: str, parsers: Parsers) -> None:
     source, expected = _SOURCES[name]

@@ -70,6 +70,7 @@ def _wait_until_it_watches(root: Path, watched: _Watched) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.row("V3")
 @pytest.mark.parametrize("polling", [False, True])
 def test_saved_deleted_renamed_and_new_files_are_followed(polling, root, data, parsers) -> None:
     write(root, {"a.md": "# before\n", "old.md": "# old\n", "gone/x.md": "# x\n"})
@@ -85,6 +86,7 @@ def test_saved_deleted_renamed_and_new_files_are_followed(polling, root, data, p
         watched.until(lambda: "gone/x.md" not in watched.index.by_whole)
 
 
+@pytest.mark.row("V3")
 def test_what_git_does_under_its_lock_becomes_one_batch(root, data, parsers) -> None:
     (root / ".git").mkdir()
     with _watching(root, data, parsers, polling=False) as watched:
