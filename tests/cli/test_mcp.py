@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
 from hotset import tokens
+from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.mcp.protocol import Said, Server, Tool
 from tests.cli.conftest import LARGE, Desk
 
@@ -116,6 +118,18 @@ def test_what_was_said_comes_back_by_words_id_and_turn(filled: Desk):
     assert LARGE.split("\n")[1500] in answers[2][0]
     assert "Fix the failing test" in answers[3][0]
     assert answers[3] == answers[4]
+
+
+@pytest.mark.row("V17")
+@pytest.mark.row("V6")
+def test_every_retrieval_is_in_the_audit(filled: Desk):
+    talk(filled, [("search_history", {"query": "clock"}), ("retrieve_context", {"id": "pffff"})])
+
+    with closing(SqliteStore.open(filled.data)) as store:
+        audit = [
+            (event.detail["tool"], event.detail["found"], event.turn) for event in store.events() if event.name == "Retrieved"
+        ]
+    assert audit == [("search_history", 1, 0), ("retrieve_context", 0, 0)]
 
 
 @pytest.mark.parametrize("most", [100, 700])

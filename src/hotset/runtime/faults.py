@@ -10,7 +10,7 @@ from hotset.dialects.port import Dialect
 from hotset.dialects.view import OwnCall, Round
 from hotset.errors import Malformed
 from hotset.nouns.message import Answer, Request, Usage
-from hotset.nouns.retrieval import Place, Retrieve, Retrieved
+from hotset.nouns.retrieval import Place, Retrieval, Retrieved
 from hotset.nouns.turn import Event
 from hotset.nouns.window import WHOLE, Form, Spot
 from hotset.runtime import retrieval
@@ -111,27 +111,17 @@ class Faults:
         try:
             wanted = parse_call(call.name, call.arguments)
         except Malformed as error:
-            self._tell(call, None, "", here, now)
+            self._tell(call, None, None, here, now)
             return Answer(call.id, f"[hotset: {error}]", failed=True)
         index = self.follower.index if self.follower else None
         got = retrieval.answer(replace(wanted, max_tokens=min(wanted.max_tokens, room)), self.store, here, index=index)
-        self._tell(call, got, wanted.id if isinstance(wanted, Retrieve) else "", here, now)
+        self._tell(call, wanted, got, here, now)
         return Answer(call.id, got.text, failed=not got.found)
 
-    def _tell(self, call: OwnCall, got: Retrieved | None, id: str, here: Place, now: float) -> None:
-        """Every retrieval is an event: what was asked for by name, never what it said."""
+    def _tell(self, call: OwnCall, wanted: Retrieval | None, got: Retrieved | None, here: Place, now: float) -> None:
         again = got is not None and any(self._had_left(spot) for spot in got.spots)
         self.refaults += again
-        detail: dict[str, str | int | float] = {
-            "tool": call.name,
-            "id": id[:80] if got is not None and got.found else "",  # what a model makes up is content
-            "found": int(got is not None and got.found),
-            "tokens": got.tokens if got else 0,
-            "truncated": int(got is not None and got.truncated),
-            "pages": len(got.pages) if got else 0,
-            "refault": int(again),
-        }
-        self.events.append(Event("Retrieved", now, here.session, here.turn, detail))
+        self.events.append(retrieval.event_of(call.name, wanted, got, here, now, refault=again))
 
     def _had_left(self, spot: Spot) -> bool:
         shown = self.prepared.plan.shown

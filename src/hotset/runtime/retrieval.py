@@ -15,6 +15,7 @@ from hotset.errors import HotsetError
 from hotset.index.port import Index
 from hotset.nouns.page import Kind, Page
 from hotset.nouns.retrieval import END, Lines, Place, Question, Range, Retrieval, Retrieve, Retrieved, Search, Slice, Whole
+from hotset.nouns.turn import Event
 from hotset.nouns.window import Spot
 from hotset.runtime.retrieval_finding import Found, Missing, find, line
 from hotset.runtime.retrieval_ranking import Deadline
@@ -63,6 +64,23 @@ def answer(
             count,
         )
     return _fitted(made, call.max_tokens, count)
+
+
+def event_of(
+    tool: str, call: Retrieval | None, got: Retrieved | None, here: Place, now: float, *, refault: bool = False
+) -> Event:
+    """Every retrieval is an event, for the audit: what was asked for by name, never what it said."""
+    named = call.id if isinstance(call, Retrieve) and got is not None and got.found else ""  # what a model makes up is content
+    detail: dict[str, str | int | float] = {
+        "tool": tool,
+        "id": named[:80],
+        "found": int(got is not None and got.found),
+        "tokens": got.tokens if got else 0,
+        "truncated": int(got is not None and got.truncated),
+        "pages": len(got.pages) if got else 0,
+        "refault": int(refault),
+    }
+    return Event("Retrieved", now, here.session, here.turn, detail)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,12 +83,7 @@ PROMISES = (
     Promise("V14", "Memory pressure takes things away step by step and gives them back; nothing leaks"),
     Promise("V15", "A full agent hands its work over to a fresh one"),
     Promise("V16", "Several kinds of agents share one project; nothing leaks to another"),
-    Promise(
-        "V17",
-        "Safety: permissions, isolation, secrets, audit, consent",
-        State.PARTLY,
-        "permissions, isolation per project, consent, no secrets in what is indexed; of retrievals those of the proxy are logged",
-    ),
+    Promise("V17", "Safety: permissions, isolation, secrets, audit, consent", State.WORKING),
     Promise("M1", "Episodes, facts and procedures are remembered, with errors and how they were resolved"),
     Promise("M2", "What is recalled fits the task; debugging also recalls what went wrong before"),
     Promise("M3", "Memories unfold step by step, only as far as they are needed"),

@@ -5,6 +5,7 @@ Their names, order and schemas never change while a server runs: clients keep th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ import msgspec
 from hotset.errors import Malformed
 from hotset.nouns.finding import Filter, Hit, Query
 from hotset.nouns.retrieval import MAX_TOKENS, Place
-from hotset.runtime.retrieval import answer
+from hotset.runtime.retrieval import answer, event_of
 from hotset.sources.code.languages import LANGUAGES
 from hotset.sources.code.reading import Told, get_file, outline
 from hotset.surfaces.excerpts import excerpt
@@ -175,4 +176,5 @@ def _recall(project: Project, name: str, given: Mapping[str, Any]) -> Said:
         call = parse_call(name, msgspec.json.encode({key: value for key, value in given.items() if key != "session"}))
         here = Place(project.session(session))
     told = answer(call, project.store, here, index=project.said)
+    project.store.keep(event_of(name, call, told, here, time.time()))  # nobody waits for the audit
     return Said(told.text, failed=not told.found)
