@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcp import ClientSession
 from mcp.client._probe import negotiate_auto
@@ -241,6 +241,9 @@ MESSAGES = st.fixed_dictionaries(
 ECHO = Server([Tool("echo", "Echo", "", {"type": "object"}, lambda given: Said(repr(given)))], "")
 
 
+@settings(
+    suppress_health_check=[HealthCheck.too_slow], deadline=None
+)  # the first draw builds nested JSON; a busy machine is slow at it
 @given(st.binary() | MESSAGES.map(lambda message: json.dumps(message).encode()))
 def test_any_message_gets_one_line_or_none(message: bytes):
     said = ECHO.answer(message)

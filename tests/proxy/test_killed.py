@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import http.client
 import random
 import re
@@ -46,6 +47,7 @@ class Up:
     port: int = 0
     started: list[float] = field(default_factory=list)
     """How long each start took, from nothing to serving."""
+    environment: dict[str, str] = field(default_factory=dict)
 
     def start(self) -> Address:
         ready, log = self.folder.with_suffix(".ready"), self.folder.with_suffix(".log")
@@ -54,7 +56,7 @@ class Up:
         command += ["--openai-url", f"{self.upstream}/v1", "--anthropic-url", self.upstream, "--ready-file", str(ready)]
         begun = time.monotonic()
         with log.open("ab") as out:
-            self.process = subprocess.Popen(command, stdout=out, stderr=out)
+            self.process = subprocess.Popen(command, stdout=out, stderr=out, env={**os.environ, **self.environment})
         wait_until(lambda: ready.exists() or self.process.poll() is not None)
         assert ready.exists(), log.read_text()
         self.started.append(time.monotonic() - begun)
@@ -83,8 +85,8 @@ class Up:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, upstream: str) -> Iterator[Up]:
-    up = Up(folder, upstream)
+def serving(folder: Path, upstream: str, **environment: str) -> Iterator[Up]:
+    up = Up(folder, upstream, environment=environment)
     try:
         up.start()
         yield up
