@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -174,6 +175,7 @@ def ask_about(proxy: LocalProxy, upstream: ScriptedUpstream, replies: list[Say],
         offered += b"[AUTO-RETRIEVED: " in upstream.requests[-1].decoded
         if offered >= ENOUGH:
             return
+        time.sleep(0.02)  # polls: the index is opened beside the calls
     raise AssertionError("hardly anything was sent ahead")
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import http.client
+import os
 import random
 import re
 import signal

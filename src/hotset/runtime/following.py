@@ -27,6 +27,9 @@ _STINT_SECONDS = 0.1
 _BREATH_SECONDS = 0.05
 """Between one stint and the next."""
 
+_MOST_GIVEN_WAY = 5
+"""Times in a row that it lets calls go first: under many agents there always is one."""
+
 _LONGEST_REST_SECONDS = 60.0
 """After troubles, each of which doubles the rest before the next try."""
 
@@ -86,12 +89,13 @@ class Follower:
             self._leave()
 
     async def _work(self) -> None:
-        pause, troubles = _REST_SECONDS, 0
+        pause, troubles, gave_way = _REST_SECONDS, 0, 0
         while not self._stopped:
             await asyncio.sleep(pause)
-            if self._keeper.busy:
-                pause = _REST_SECONDS
+            if self._keeper.busy and gave_way < _MOST_GIVEN_WAY:
+                pause, gave_way = _REST_SECONDS, gave_way + 1
                 continue
+            gave_way = 0
             store = self._keeper.store
             passed = await asyncio.to_thread(self._stint, store) if store is not None else 0
             if self.trouble:
