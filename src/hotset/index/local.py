@@ -88,6 +88,7 @@ class LocalIndex:
         if self._closed:
             return
         self._closed = True
+        self._folding.stop()
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join()

@@ -52,18 +52,19 @@ class Folding:
         self._embedder = embedder
         self._identity = identity(embedder)
         self._lock = threading.Lock()
+        self._stopping = False
         self._open: tuple[int, WordsWriter, VectorsWriter | None] | None = None
         self.unfit = 0
         """Entries whose vectors were no numbers: they are found by their words alone."""
 
     def fold(self) -> bool:
-        """Until nothing waits any more; was there anything? Raises a `HotsetError` where it has to be tried again."""
+        """Until nothing waits any more, or it is told to stop; was there anything? Raises a `HotsetError` where it has to be tried again."""
         with self._lock:
             self._entries.drop_outdated()
             generation = self._target()
             waited = self._behind(generation)
             try:
-                while self._behind(generation):
+                while not self._stopping and self._behind(generation):
                     generation = self._step(generation)
             except FilesDamaged:
                 self._close()
@@ -75,6 +76,10 @@ class Folding:
             if waited:
                 self._clear_away()
             return waited
+
+    def stop(self) -> None:
+        """A fold that is under way ends with its present batch; whoever comes next goes on from there."""
+        self._stopping = True
 
     def close(self) -> None:
         with self._lock:
