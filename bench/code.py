@@ -139,13 +139,13 @@ def indexing(project: Path, data: Path, embedder: Embedder | None, grammars: Pat
     return {
         "files": report.files,
         "chunks": report.chunks,
-        "files/s": report.files / seconds,
-        "MB/s": report.bytes / seconds / 1e6,
-        "files/cpu s": report.files / worked,
-        "MB/cpu s": report.bytes / worked / 1e6,
-        "first answer s": firsts[0] if firsts else math.nan,
-        "unchanged ms": 1000 * quantile(unchanged, 0.5),
-        "one change ms": 1000 * quantile(changed, 0.5),
+        "files_s": report.files / seconds,
+        "mb_s": report.bytes / seconds / 1e6,
+        "files_cpu_s": report.files / worked,
+        "mb_cpu_s": report.bytes / worked / 1e6,
+        "first_answer_s": firsts[0] if firsts else math.nan,
+        "unchanged_ms": 1000 * quantile(unchanged, 0.5),
+        "one_change_ms": 1000 * quantile(changed, 0.5),
     }
 
 
@@ -224,12 +224,12 @@ def scored(ranking: Ranking, asked: Sequence[Asked], *, by_file: bool) -> Metric
         gains.append(sum(1 / math.log2(place + 2) for place in found if place < 10) / best)
         ranks.append(1 / (found[0] + 1) if found else 0.0)
     return {
-        "recall@5": float(np.mean(recall5)),
-        "recall@10": float(np.mean(recall10)),
-        "NDCG@10": float(np.mean(gains)),
-        "MRR": float(np.mean(ranks)),
-        "ms p50": 1000 * quantile(seconds, 0.5),
-        "ms p95": 1000 * quantile(seconds, 0.95),
+        "recall5": float(np.mean(recall5)),
+        "recall10": float(np.mean(recall10)),
+        "ndcg10": float(np.mean(gains)),
+        "mrr": float(np.mean(ranks)),
+        "p50_ms": 1000 * quantile(seconds, 0.5),
+        "p95_ms": 1000 * quantile(seconds, 0.95),
     }
 
 

@@ -163,7 +163,7 @@ class Hotset:
         for tier, deadline in (("hot", 0.0015), ("warm", 0.015)):
             taken = [self._in_time(each, deadline) for each in questions]
             figures |= {f"{tier}_p{share}_ms": _ms(quantile(taken, share / 100)) for share in (50, 95)}
-        figures["recall_10"] = self._recall(questions[:_RECALL_QUESTIONS], vectors)
+        figures["recall10"] = self._recall(questions[:_RECALL_QUESTIONS], vectors)
         asked = json.dumps([each.words for each in questions[:50]])
         told = subprocess.run(
             [sys.executable, "-c", _MEMORY, self._folder], input=asked, capture_output=True, text=True, check=True
@@ -311,7 +311,7 @@ class Brute:
         return int(self._vectors.nbytes)
 
     def more(self, _questions: Sequence[Question], _vectors: Any) -> dict[str, float]:
-        return {"recall_10": 1.0}
+        return {"recall10": 1.0}
 
     def close(self) -> None:
         pass
