@@ -58,7 +58,10 @@ class Folding:
         """Entries whose vectors were no numbers: they are found by their words alone."""
 
     def fold(self) -> bool:
-        """Until nothing waits any more, or it is told to stop; was there anything? Raises a `HotsetError` where it has to be tried again."""
+        """Until nothing waits any more, or it is told to stop; was there anything?
+
+        Raises a `HotsetError` where it has to be tried again.
+        """
         with self._lock:
             self._entries.drop_outdated()
             generation = self._target()
