@@ -26,7 +26,7 @@ run: install ## show hotset at work on a recorded session, then keep serving
 	@$(BIN)/hotset demo
 
 test: $(VENV)/.dev ## run the tests
-	$(BIN)/python -m pytest -n $$(( $$(getconf _NPROCESSORS_ONLN) + 1 ))
+	$(BIN)/python -m pytest -n auto
 
 check: $(VENV)/.dev ## format, lint, types, layers, tests
 	$(BIN)/ruff format --check .

@@ -33,7 +33,8 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-_CONVERSATIONS, _PROXIES = 10_000, 4
+_CONVERSATIONS = 10_000 if os.environ.get("HOTSET_CAMPAIGN") else 4_000
+_PROXIES = 4
 _CLIENTS = 8
 _SECONDS = 120.0
 _MEMORY = "/dev/shm"
