@@ -58,7 +58,8 @@ PROMISES = (
         "C7",
         "Half the tokens or fewer on long sessions, with the same results",
         State.PARTLY,
-        "half the tokens; whether the results are the same takes a model to tell",
+        "a third to a half of the tokens of long sessions, half to two thirds of their first 16 and 40 calls; "
+        "whether the results are the same takes a model to tell",
     ),
     Promise("C8", "Metrics with alerts: tokens, retrievals, failures, hits", State.WORKING),
     Promise("C9", "Fits any agent without changing its code; off means the full messages again", State.WORKING),
