@@ -186,7 +186,7 @@ class Hotset:
         right = 0
         for each in questions:
             exact = {int(at) + first for at in _exact(vectors, each.vector)}
-            right += len(exact & set(meaning.find(view, each.words, _FOUND, _full()).keys()))
+            right += len(exact & set(meaning.find(view, Query(each.words), _FOUND, _full()).keys()))
         return round(right / (_FOUND * len(questions)), 4)
 
     def close(self) -> None:

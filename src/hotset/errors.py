@@ -4,13 +4,15 @@ HotsetError
 ├── BadInput            what was given cannot be used; nothing was changed
 │   ├── Malformed       a body that no dialect can read
 │   ├── BadConfig       a setting that cannot be used
-│   ├── NotFound        no such session, page or turn
+│   ├── NotFound        no such session, page, turn or tool
+│   ├── ToolRefused     a tool that may not be called as things stand
 │   └── MemoryClosed    a memory was used after its end
 ├── StoreFailed         the store could not do it; nothing was half written
 │   ├── StoreTooNew     written by a newer hotset
 │   ├── StoreBusy       another process held the store for too long
 │   ├── DiskFull        no room left, also after the ballast was dropped
 │   └── PageDamaged     bytes on disk are not the bytes that were kept
+├── ToolFailed          a tool could not be started, or did not answer
 └── UpstreamFailed      the provider could not be reached or broke off
 """
 
@@ -34,7 +36,11 @@ class BadConfig(BadInput):
 
 
 class NotFound(BadInput):
-    """No such session, page, turn or reference."""
+    """No such session, page, turn, reference or tool."""
+
+
+class ToolRefused(BadInput):
+    """A tool that may not be called as things stand: it changed, nobody allowed it, or its arguments are wrong."""
 
 
 class MemoryClosed(BadInput):
@@ -59,6 +65,10 @@ class DiskFull(StoreFailed):
 
 class PageDamaged(StoreFailed):
     """The bytes on disk are not the bytes that were kept."""
+
+
+class ToolFailed(HotsetError):
+    """A tool could not be started, or did not answer. The message tells a model what it can do instead."""
 
 
 class UpstreamFailed(HotsetError):

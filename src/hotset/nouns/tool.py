@@ -1,0 +1,160 @@
+"""A tool of the library: what it is, where it comes from, what a call of it gives, and how it fares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Origin(StrEnum):
+    """What kind of source a tool comes from."""
+
+    SERVER = "server"
+    """An MCP server, on this machine or elsewhere."""
+    SKILL = "skill"
+    """A folder with a SKILL.md."""
+    CREATED = "created"
+    """Written by an agent. Only these are ever deleted."""
+    CALLABLE = "callable"
+    """A function of the program that imported us."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stdio:
+    """A process that speaks on its standard input and output."""
+
+    command: tuple[str, ...]
+    """The program and its arguments, as they are: no shell reads them."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Beside the few variables that every process gets. May hold keys: never logged, never shown."""
+    cwd: str = ""
+    """Empty is the project's folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Http:
+    """A server that is reached by streamable HTTP."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Sent with every request. May hold keys: never logged, never shown."""
+
+
+Launch = Stdio | Http
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where tools come from, and how they are run."""
+
+    name: str
+    """Unique in the library; the part of a tool's name before the two underscores."""
+    origin: Origin
+    launch: Launch | None = None
+    """None where there is nothing to run: a skill that is only read, functions of this program."""
+    stamp: str = ""
+    """The hash of everything that makes another process of it: the launch, and the files of a skill. A process that was started
+    under another stamp is not used again."""
+    shared: bool = False
+    """Keeps nothing between two calls: all sessions may use one process. Otherwise each session gets its own."""
+    trusted: bool = True
+    """The person chose it by their own hand. False for skills that lie in the project's folder: they run after consent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """What a model has to know to call it, and what we have to know to run it."""
+
+    name: str
+    """As models call it: `source__tool`, of letters, digits, `_` and `-`, at most 64."""
+    source: str
+    origin: Origin
+    own_name: str
+    """As its source calls it."""
+    description: str
+    parameters: bytes
+    """The JSON schema of its arguments, as its source gave it."""
+    title: str = ""
+    annotations: bytes = b"{}"
+    """What the source says about its effects, as JSON. Hints, and nobody has checked them."""
+    depends: tuple[str, ...] = ()
+    """Names of tools that it says it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What a call gave."""
+
+    content: bytes
+    """The blocks, as JSON: an array of MCP's content blocks."""
+    failed: bool = False
+    """The tool itself says that it failed; the content tells how."""
+    structured: bytes | None = None
+    """The same as one JSON value, where the tool gives one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ghost:
+    """A tool that fits a query, whether or not anything of it runs."""
+
+    tool: Tool
+    score: float
+    """From 0 to 1, of this query."""
+    loaded: bool = False
+
+
+class Tier(StrEnum):
+    """How a tool is used."""
+
+    HOT = "hot"
+    WARM = "warm"
+    COLD = "cold"
+    PROBATION = "probation"
+    """Never used yet."""
+    PROTECTED = "protected"
+    """Pinned by a person: it never leaves."""
+
+
+class Status(StrEnum):
+    ACTIVE = "active"
+    INACTIVE = "inactive"
+    """Its score fell; it is found and works as ever, and a use makes it active again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """How a tool has fared."""
+
+    name: str
+    born: float
+    origin: Origin = Origin.SERVER
+    calls: int = 0
+    last_used: float | None = None
+    seconds: float = 0.0
+    """Of all its calls together."""
+    failures: int = 0
+    status: Status = Status.ACTIVE
+    inactive_since: float | None = None
+    pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tooling:
+    """What an operator can choose about tools."""
+
+    enabled: bool = True
+    limit: int = 15
+    """Processes that may run at once; the least recently used one makes room."""
+    ghosts: int = 5
+    """Tools that stand ready in a session's list from its first request on; 0 leaves them to `find_tools`."""
+    list_seconds: float = 10.0
+    call_seconds: float = 30.0
+    idle_seconds: float = 60.0
+    """After which an unused process stops; one that is used often is kept up to five times as long."""
+    skills: tuple[str, ...] = ()
+    """Further folders with skills."""
+    allow: tuple[str, ...] = ()
+    """Patterns of tool names; where there are any, only what matches one can be found and used."""
+    deny: tuple[str, ...] = ()
+    """Patterns of tool names that can neither be found nor used."""
