@@ -13,6 +13,7 @@ from hotset.nouns.embedding import Embedding
 from hotset.nouns.knobs import NEVER, Knobs, Limit
 from hotset.nouns.page import Kind
 from hotset.nouns.profiles import POLICY_NAMES, PROFILES
+from hotset.nouns.tool import Tooling
 from hotset.window.policies import POLICIES
 
 
@@ -327,3 +328,14 @@ def test_a_choice_of_vectors_that_cannot_be_is_told(config, tmp_path, file, told
     (tmp_path / "model").touch()
     with pytest.raises(BadConfig, match=told):
         config("[search]\n" + file.replace("MODEL", str(tmp_path / "model")))
+
+
+def test_tools_are_chosen_in_a_table_of_their_own(config):
+    told = config('[tools]\nlimit = 3\nghosts = 0\ncall_seconds = 5\nskills = ["~/more"]\ndeny = ["github__*"]').tooling
+    assert told == Tooling(limit=3, ghosts=0, call_seconds=5.0, skills=("~/more",), deny=("github__*",))
+
+
+@pytest.mark.parametrize("wrong", ["limit = 0", "ghosts = -1", 'skills = "one"', "deny = [1]", "nothing = 1", "enabled = 3"])
+def test_a_setting_of_tools_that_cannot_be_is_named(config, wrong):
+    with pytest.raises(BadConfig, match=wrong.split(" ", maxsplit=1)[0]):
+        config(f"[tools]\n{wrong}")

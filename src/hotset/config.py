@@ -25,9 +25,16 @@ from hotset.nouns.embedding import AUTO, OFF, Embedding
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.price import Price, Prices
 from hotset.nouns.profiles import DEFAULT, PROFILES
-from hotset.settings import checked, knobs_in, thresholds_in
+from hotset.nouns.tool import Tooling
+from hotset.settings import checked, knobs_in, thresholds_in, tooling_in
 
 DEFAULT_PORT = 4747
+
+SERVERS = "servers.json"
+"""Where MCP servers stand, in the form in which every client writes them: beside the user's file, and in a project's tools."""
+
+TOOLS = "tools"
+"""Where a project's tools are, in its data folder."""
 
 _DEFAULT_URLS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
@@ -100,6 +107,11 @@ class Config:
     """What is kept is indexed; otherwise searches look through the store itself."""
     embedding: Embedding = field(default_factory=Embedding)
     """What the index has vectors from."""
+    tooling: Tooling = field(default_factory=Tooling)
+    servers: tuple[Path, ...] = ()
+    """The files that say which MCP servers there are: the user's own, and the project's, whose entries stand over those."""
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """What `${NAME}` stands for in those files."""
 
     @property
     def prices(self) -> Prices:
@@ -180,6 +192,7 @@ def load(
     named_profile = _profile(chosen["profile"], origins["profile"])
     checked(replace(PROFILES[named_profile or DEFAULT], **own_knobs), path)
     summary = _summary_table(file, path)
+    tooling = tooling_in(_table(file, "tools", path), path)
     searching = _search_table(file, path)
     search = first("search", None, default=True, table=searching)
     embedding = {name: first(name, None, default, table=searching) for name, default in _EMBEDDING.items()}
@@ -203,6 +216,11 @@ def load(
         summary=_summarising(summing, env.get("HOTSET_SUMMARY_KEY", ""), upstreams, origins),
         search=_yes_or_no("search", search, origins["search"]),
         embedding=_embedding(embedding, env.get("HOTSET_EMBEDDING_KEY", ""), origins),
+        tooling=replace(
+            tooling, enabled=_yes_or_no("tools", first("tools", None, default=tooling.enabled, table={}), origins["tools"])
+        ),
+        servers=(path.parent / SERVERS, folder / TOOLS / SERVERS),
+        environ=env,
     )
 
 

@@ -1,4 +1,4 @@
-"""What `[window]` and `[alerts]` of the user's file may say: single knobs and thresholds, each checked as it is read."""
+"""What `[window]`, `[alerts]` and `[tools]` of the user's file may say, each value checked as it is read."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from hotset.nouns.alert import THRESHOLDS
 from hotset.nouns.knobs import NEVER, Knobs, Limit, Prefetch, Prefetching
 from hotset.nouns.page import Kind
 from hotset.nouns.profiles import POLICY_NAMES
+from hotset.nouns.tool import Tooling
 
 _KNOBS = {each.name: str(each.type) for each in fields(Knobs) if each.name != "window"}
 """What `[window]` may say of the knobs, by type; the window's own size is `budget`."""
 
+_TOOLING = {each.name: str(each.type) for each in fields(Tooling)}
 _SHARES = ("high", "low")
-_AT_LEAST_ONE_OF = ("keep", "patience")
+_AT_LEAST_ONE_OF = ("keep", "patience", "limit")
 
 
 def knobs_in(table: Mapping[str, Any], path: Path, *, beside: Sequence[str]) -> dict[str, Any]:
@@ -49,6 +51,15 @@ def thresholds_in(table: Mapping[str, Any], path: Path) -> dict[str, float]:
     return {name: _number(name, value, f"[alerts] in {path}") for name, value in table.items()}
 
 
+def tooling_in(table: Mapping[str, Any], path: Path) -> Tooling:
+    """What `[tools]` says. Raises `BadConfig`."""
+    origin = f"[tools] in {path}"
+    for name in table:
+        if name not in _TOOLING:
+            raise BadConfig(f"{origin} cannot say {name!r}; it can say {', '.join(_TOOLING)}")
+    return Tooling(**{name: _READERS[_TOOLING[name]](name, value, origin) for name, value in table.items()})
+
+
 def _number(name: str, value: object, origin: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
         raise BadConfig(f"{name} of {origin} must be a number from 0 up, not {value!r}")
@@ -68,6 +79,12 @@ def _truth(name: str, value: object, origin: str) -> bool:
     if not isinstance(value, bool):
         raise BadConfig(f"{name} of {origin} must be true or false, not {value!r}")
     return value
+
+
+def _texts(name: str, value: object, origin: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+        raise BadConfig(f'{name} of {origin} must be a list of texts, such as ["github__*"], not {value!r}')
+    return tuple(value)
 
 
 def _policy(name: str, value: object, origin: str) -> str:
@@ -152,5 +169,6 @@ _READERS: Mapping[str, Callable[[str, object, str], Any]] = {
     "Mapping[Kind, Limit]": _limits_of_kinds,
     "Mapping[str, Limit]": _limits_of_tools,
     "frozenset[Kind]": _kinds,
+    "tuple[str, ...]": _texts,
 }
 """How a knob is read from TOML, by its type."""

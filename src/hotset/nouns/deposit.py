@@ -46,13 +46,15 @@ class Answered:
 class Noted:
     """A page that reaches the store by itself: a plan, a finding, a paper, a file."""
 
-    session: SessionId
+    session: SessionId | None
     agent: str
     kind: Kind
     content: bytes
     time: float
     media: str = "text/plain"
     parent: PageId | None = None
+    key: str = ""
+    """Names the session where `session` does not; it is opened where there is none of that name."""
 
 
 @dataclass(frozen=True, slots=True)

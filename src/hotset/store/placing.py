@@ -10,7 +10,7 @@ from hotset.errors import NotFound
 from hotset.nouns.bill import Summary
 from hotset.nouns.deposit import Answered, Asked, Billed, Deposit, Gisted, Hid, Kept, Noted, Planned
 from hotset.nouns.link import Link, link
-from hotset.nouns.message import Message, Part
+from hotset.nouns.message import DialectName, Message, Part
 from hotset.nouns.page import ROOT, Chain, Digest, Kind, Page, PageId, Role, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import WHOLE, Spot, Stub
@@ -133,15 +133,24 @@ def _turn_of(named: TurnRef | TurnId, look: Lookup) -> Turn:
 
 
 def _noted(noted: Noted, look: Lookup) -> tuple[Writing, Kept]:
-    if look.session(noted.session) is None:
+    known = look.session(noted.session) if noted.session else look.session_by_key(noted.key)
+    if known is None and (noted.session or not noted.key):
         raise NotFound(f"no session {noted.session}")
+    session = known or Session(
+        _unused_id(f"key:{noted.key}", look),
+        noted.key,
+        noted.agent,
+        DialectName.OPENAI_CHAT,
+        noted.time,
+        noted.key[:_TITLE_CHARS],
+    )
     if noted.parent is not None and look.page(noted.parent) is None:
         raise NotFound(f"no page {noted.parent}")
-    last = look.last_turn(noted.session)
-    place = _Place(noted.session, noted.agent, last.number if last else 0, noted.time)
+    last = look.last_turn(session.id)
+    place = _Place(session.id, noted.agent, last.number if last else 0, noted.time)
     blob = _blob(noted.content)
     salt = 0
-    while look.page(id := _page_id(noted.session, f"note:{noted.time!r}:{blob.digest}:{salt}", 0)) is not None:
+    while look.page(id := _page_id(session.id, f"note:{noted.time!r}:{blob.digest}:{salt}", 0)) is not None:
         salt += 1
     page = _page(
         Part(noted.kind, noted.content, noted.media),
@@ -154,7 +163,7 @@ def _noted(noted: Noted, look: Lookup) -> tuple[Writing, Kept]:
         chain=ROOT,
         position=0,
     )
-    writing = Writing(blobs=(blob,), pages=(page,))
+    writing = Writing(blobs=(blob,), sessions=() if known else (session,), pages=(page,))
     return writing, Kept(pages=(page.id,))
 
 
@@ -380,13 +389,17 @@ def _system(parts: Sequence[Part], place: _Place, look: Lookup) -> tuple[list[Pa
 
 def _new_session(asked: Asked, look: Lookup) -> Session:
     """The same key gives the same id everywhere; without a key the first moment of the session names it."""
-    seed = f"key:{asked.key}" if asked.key else f"first:{asked.time!r}:{fingerprint(asked)}"
+    id = _unused_id(f"key:{asked.key}" if asked.key else f"first:{asked.time!r}:{fingerprint(asked)}", look)
+    return Session(id, asked.key, asked.agent, asked.request.dialect, asked.time, _title(asked.request.messages))
+
+
+def _unused_id(seed: str, look: Lookup) -> SessionId:
     id = _session_id(seed)
     salt = 0
     while look.session(id) is not None:
         salt += 1
         id = _session_id(f"{seed}:{salt}")
-    return Session(id, asked.key, asked.agent, asked.request.dialect, asked.time, _title(asked.request.messages))
+    return id
 
 
 def _title(messages: Sequence[Message]) -> str:

@@ -217,6 +217,7 @@ def check_a_failed_deposit_changes_nothing(open_store: OpenStore) -> None:
             Answered(nowhere, 1.0, Outcome.DONE, 200, b"raw", Reply((said(Role.ASSISTANT, "x"),))),
             Noted(SessionId("s00000000000"), "agent", Kind.FINDING, b"x", 1.0),
             Noted(session, "agent", Kind.FINDING, b"x", 1.0, parent=PageId("p000000000000000")),
+            Noted(None, "agent", Kind.FINDING, b"x", 1.0),
             Gisted((Gist(PageId("p000000000000000"), 1, (), (), ()),)),
             Planned(TurnId("none"), Sent(ROOT, 1.0), (shows(ROOT, "text"),)),
             Hid(TurnId("none"), Hidden(ROOT, (b"before",))),
@@ -246,6 +247,10 @@ def check_notes_are_pages_of_their_own(open_store: OpenStore) -> None:
         assert [page.id for page in store.pages(Where(parent=first.id))][1:] == notes, "a note is not its parent's child"
         talk.history = [said(Role.USER, "plan it anew")]
         assert store.page(talk.asks().pages[0]).parent is None, "a first message became the child of a note"
+        opened_by = [kept(store, Noted(None, "tool", Kind.TOOL_RESULT, text, 8.0, key="tools")).pages[0] for text in (b"a", b"b")]
+        sessions = {store.page(id).session for id in opened_by}
+        assert len(sessions) == 1, "notes of one named session came into two"
+        assert [each.key for each in store.sessions() if each.id in sessions] == ["tools"], "a note did not open its session"
 
 
 def check_pages_can_be_followed_in_the_order_in_which_they_were_kept(open_store: OpenStore) -> None:
