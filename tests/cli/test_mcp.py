@@ -238,7 +238,7 @@ PARAMS = st.fixed_dictionaries({}, optional={"name": st.just("echo") | JSON, "ar
 MESSAGES = st.fixed_dictionaries(
     {"jsonrpc": st.just("2.0") | JSON}, optional={"id": JSON, "method": METHODS | JSON, "params": PARAMS | JSON}
 )
-ECHO = Server([Tool("echo", "Echo", "", {"type": "object"}, lambda given: Said(repr(given)))], "")
+ECHO = Server([Tool("echo", "Echo", "", {"type": "object"}, lambda given, _: Said(repr(given)))], "")
 
 
 @settings(

@@ -49,6 +49,13 @@ def rebirths(weighed: Weighed, knobs: Knobs, moment: Moment) -> list[Shown]:
     )
 
 
+def alone(content: bytes, tool: str, arguments: bytes, knobs: Knobs) -> str | None:
+    """What is shown of a result that stands in no conversation of ours; None where it is shown as it came."""
+    result = Result(Piece(Kind.TOOL_RESULT, content, 0, tool=tool), arguments)
+    form, text = _born(result, knobs.limit_of(result.kind, tool), frozenset(names(spoken(arguments))), Seen(), knobs)
+    return text if form is Form.EXCERPT else None
+
+
 def _rows(weighed: Weighed, knobs: Knobs, moment: Moment, wanting: Callable[[Place, Seen], bool]) -> Iterator[Shown]:
     """Each result that wants a row gets one, in view of what stands above it."""
     seen = Seen()

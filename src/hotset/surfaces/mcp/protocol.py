@@ -39,6 +39,9 @@ class Said:
     text: str
     failed: bool = False
     """The text tells the model what went wrong, or what to ask instead."""
+    content: bytes | None = None
+    """MCP's own blocks, as JSON, where another server said them: they go through as they came, instead of the text."""
+    structured: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +51,23 @@ class Tool:
     description: str
     schema: Mapping[str, Any]
     """The JSON schema of its arguments."""
-    call: Callable[[Mapping[str, Any]], Said]
+    call: Callable[[Mapping[str, Any], str], Said]
+    """With the arguments, and the session of the client that asks."""
+    reads: bool = True
+    """It changes nothing, and looks only at what is on this machine."""
+    waits: bool = False
+    """It may take as long as somebody else takes: other questions are answered meanwhile, and from several threads."""
 
     def told(self) -> dict[str, Any]:
-        """As it stands in the list. All of our tools read, and only what is on this machine."""
+        """As it stands in the list."""
+        own = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
+        others = {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True}
         return {
             "name": self.name,
             "title": self.title,
             "description": self.description,
             "inputSchema": self.schema,
-            "annotations": {"title": self.title, "readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
+            "annotations": {"title": self.title, **(own if self.reads else others)},
         }
 
 
@@ -68,7 +78,17 @@ class Server:
         self._tools = {tool.name: tool for tool in tools}
         self._instructions = instructions
 
-    def answer(self, message: bytes) -> bytes | None:
+    def waits(self, message: bytes) -> bool:
+        """The answer may take long: it calls a tool that waits for somebody else."""
+        try:
+            said = _decoded(message)
+        except (ValueError, RecursionError):
+            return False
+        params = said.get("params") if isinstance(said, dict) and said.get("method") == "tools/call" else None
+        name = params.get("name") if isinstance(params, dict) else None
+        return isinstance(name, str) and name in self._tools and self._tools[name].waits
+
+    def answer(self, message: bytes, session: str = "") -> bytes | None:
         """The answer to one message, in one line; None where none is due."""
         try:
             said = _decoded(message)
@@ -78,13 +98,13 @@ class Server:
             return failure(None, INVALID_REQUEST, "a message is one JSON-RPC 2.0 object")
         if "method" not in said or "id" not in said:  # an answer, or a notification: nothing of ours waits for either
             return None
-        return self._answered(said["method"], said["id"], said.get("params"))
+        return self._answered(said["method"], said["id"], said.get("params"), session)
 
-    def _answered(self, method: Any, id: Any, params: Any) -> bytes:
+    def _answered(self, method: Any, id: Any, params: Any, session: str) -> bytes:
         if not isinstance(method, str) or isinstance(id, bool) or not isinstance(id, str | int):
             return failure(None, INVALID_REQUEST, "a request has a method and an id, which is a string or a whole number")
         try:
-            result = self._result(method, params or {})
+            result = self._result(method, params or {}, session)
         except _Refused as error:
             return failure(id, error.code, str(error), error.data)
         except Exception as error:  # a bug of ours costs one answer, not the agent all of its tools
@@ -92,11 +112,11 @@ class Server:
             return failure(id, INTERNAL_ERROR, f"hotset failed ({type(error).__name__}); its log tells more")
         return msgspec.json.encode({"jsonrpc": "2.0", "id": id, "result": result})
 
-    def _result(self, method: str, params: Any) -> dict[str, Any]:
+    def _result(self, method: str, params: Any, session: str) -> dict[str, Any]:
         if not isinstance(params, dict):
             raise _Refused(INVALID_PARAMS, "params must be an object")
         if _is_modern(params):
-            return self._modern(method, params)
+            return self._modern(method, params, session)
         match method:
             case "initialize":
                 return self._initialised(params)
@@ -105,10 +125,10 @@ class Server:
             case "tools/list":
                 return self._listed()
             case "tools/call":
-                return self._called(params)
+                return self._called(params, session)
         raise _Refused(METHOD_NOT_FOUND, f"there is no method {method[:80]!r} here")
 
-    def _modern(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    def _modern(self, method: str, params: Mapping[str, Any], session: str) -> dict[str, Any]:
         _check_envelope(params["_meta"])
         kept = {"ttlMs": _LIST_MS, "cacheScope": "private"}
         match method:
@@ -122,7 +142,7 @@ class Server:
             case "tools/list":
                 result = {**self._listed(), **kept}
             case "tools/call":
-                result = self._called(params)
+                result = self._called(params, session)
             case _:
                 raise _Refused(METHOD_NOT_FOUND, f"there is no method {method[:80]!r} here")
         return {**result, "resultType": "complete", "_meta": {f"{_META}serverInfo": _SERVER}}
@@ -139,17 +159,19 @@ class Server:
     def _listed(self) -> dict[str, Any]:
         return {"tools": [tool.told() for tool in self._tools.values()]}
 
-    def _called(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def _called(self, params: Mapping[str, Any], session: str) -> dict[str, Any]:
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str) or name not in self._tools:
             raise _Refused(INVALID_PARAMS, f"no tool {str(name)[:80]!r} here; there are {', '.join(self._tools)}")
         if not isinstance(arguments, dict | None):
             raise _Refused(INVALID_PARAMS, f"{name}: arguments must be an object")
         try:
-            said = self._tools[name].call(arguments or {})
+            said = self._tools[name].call(arguments or {}, session)
         except HotsetError as error:
             said = Said(f"[hotset: {error}]", failed=True)
-        return {"content": [{"type": "text", "text": said.text}], "isError": said.failed}
+        content: Any = [{"type": "text", "text": said.text}] if said.content is None else _in_one_line(said.content)
+        structured = {} if said.structured is None else {"structuredContent": _in_one_line(said.structured)}
+        return {"content": content, **structured, "isError": said.failed}
 
 
 def _decoded(message: bytes) -> Any:
@@ -163,6 +185,10 @@ def _decoded(message: bytes) -> Any:
         if _HALF.search(message) is None:
             raise
     return msgspec.json.decode(json.dumps(json.loads(message), ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def _in_one_line(said: bytes) -> msgspec.Raw:
+    return msgspec.Raw(said if b"\n" not in said else msgspec.json.encode(msgspec.json.decode(said)))
 
 
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")

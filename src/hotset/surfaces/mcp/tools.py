@@ -93,7 +93,7 @@ def _tool(
 ) -> Tool:
     known = {**properties, "max_tokens": _BUDGET}
     schema = {"type": "object", "properties": known, "required": required, "additionalProperties": False}
-    return Tool(name, title, description, schema, lambda given: call(Arguments(name, given, known)))
+    return Tool(name, title, description, schema, lambda given, _session: call(Arguments(name, given, known)))
 
 
 def _search_code(project: Project, given: Arguments) -> Said:
@@ -167,7 +167,7 @@ def _of_history(project: Project, name: str, description: str, schema: dict[str,
     )
 
 
-def _recall(project: Project, name: str, given: Mapping[str, Any]) -> Said:
+def _recall(project: Project, name: str, given: Mapping[str, Any], _session: str) -> Said:
     session = str(given.get("session") or "")
     if name == SEARCH:
         call = parse_call(name, msgspec.json.encode({**given, "session": session or "all"}))

@@ -1,0 +1,94 @@
+"""Functions of the program that imported us, as tools. They run where they are: they belong to that program."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+
+import msgspec
+
+from hotset.errors import BadInput, Malformed
+from hotset.nouns.tool import Origin, Returned, Source, Tool
+from hotset.sources.tools.content import returned
+from hotset.sources.tools.naming import full_name
+
+_KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A function and how a model sees it."""
+
+    tool: Tool
+    function: Callable[..., Any]
+    types: Mapping[str, Any]
+
+    def call(self, arguments: Mapping[str, Any]) -> Returned:
+        """What it raises is what it says, and a failure. Not from a running event loop where the function is async."""
+        given = self._converted(arguments)
+        try:
+            value = self.function(**given)
+            return returned(asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value)
+        except Exception as error:  # the program's own code: the model is told, and goes on
+            return returned(f"{type(error).__name__}: {error}", failed=True)
+
+    async def call_async(self, arguments: Mapping[str, Any]) -> Returned:
+        given = self._converted(arguments)
+        try:
+            if inspect.iscoroutinefunction(self.function):
+                return returned(await self.function(**given))
+            value = await asyncio.to_thread(self.function, **given)
+            return returned(await value if inspect.isawaitable(value) else value)
+        except Exception as error:  # as in `call`
+            return returned(f"{type(error).__name__}: {error}", failed=True)
+
+    def _converted(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            return {name: msgspec.convert(value, self.types.get(name, Any), strict=False) for name, value in arguments.items()}
+        except msgspec.ValidationError as error:
+            raise Malformed(f"{self.tool.name}: {error}") from error
+
+
+def bound(function: Callable[..., Any], source: Source, *, name: str = "", description: str = "") -> Bound:
+    """A function with annotated parameters as a tool. Raises `BadInput` where it cannot be one, and says why."""
+    own = name or getattr(function, "__name__", "")
+    if not own.isidentifier():
+        raise BadInput(f"{own!r} cannot be a tool's name: give it one with name=")
+    try:
+        signature, hints = inspect.signature(function), get_type_hints(function, include_extras=True)
+    except (TypeError, ValueError, NameError) as error:
+        raise BadInput(f"the parameters of {own} cannot be read: {error}") from error
+    types: dict[str, Any] = {}
+    for parameter in signature.parameters.values():
+        if parameter.kind not in _KINDS or parameter.name not in hints:
+            raise BadInput(f"{own}: parameter {parameter.name} needs a type, and to be given by name")
+        types[parameter.name] = hints[parameter.name]
+    told = description or inspect.getdoc(function) or ""
+    tool = Tool(full_name(source.name, own), source.name, source.origin, own, told, _schema(own, signature, types))
+    return Bound(tool, function, types)
+
+
+def program() -> Source:
+    """Where the functions of this program come from."""
+    return Source("here", Origin.CALLABLE)
+
+
+def _schema(own: str, signature: inspect.Signature, types: Mapping[str, Any]) -> bytes:
+    try:
+        schemas, components = msgspec.json.schema_components(types.values(), ref_template="#/$defs/{name}")
+    except TypeError as error:
+        raise BadInput(f"{own}: a parameter's type cannot be told in JSON: {error}") from error
+    properties = dict(zip(types, schemas, strict=True))
+    for name, parameter in signature.parameters.items():
+        if parameter.default not in (inspect.Parameter.empty, None):
+            properties[name] = {**properties[name], "default": msgspec.to_builtins(parameter.default, enc_hook=str)}
+    required = [name for name, each in signature.parameters.items() if each.default is inspect.Parameter.empty]
+    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return msgspec.json.encode({**schema, "$defs": components} if components else schema)
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
