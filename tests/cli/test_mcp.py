@@ -65,9 +65,10 @@ def test_clients_of_either_era_find_the_tools_and_that_they_only_read(filled: De
 
     assert session.protocol_version == ("2026-07-28" if modern else "2025-11-25")
     names = ["search_code", "get_file", "outline", "retrieve_context", "search_history", "get_turn_range"]
-    assert [tool.name for tool in listed] == names
-    assert all(tool.annotations is not None and tool.annotations.read_only_hint for tool in listed)
-    assert all("max_tokens" in tool.input_schema["properties"] for tool in listed)
+    assert [tool.name for tool in listed] == ["find_tools", "use_tool", *names]
+    writing = [tool.name for tool in listed if not (tool.annotations and tool.annotations.read_only_hint)]
+    assert writing == ["use_tool"]
+    assert all("max_tokens" in tool.input_schema["properties"] for tool in listed[2:])
     assert "It was the clock." in answers[0][0]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -35,7 +35,7 @@ _COUNTS = frozenset({"input_tokens", "cache_creation_input_tokens", "cache_read_
 """What the end of a turn of several rounds must tell anew: its beginning told of the first round alone."""
 
 
-def view(ours: frozenset[str], read: Read, refuse: Refuse, *, streamed: bool) -> View:
+def view(ours: Container[str], read: Read, refuse: Refuse, *, streamed: bool) -> View:
     if streamed:
         return StreamView(_Editor(ours, refuse), read, hidden)
     return DocumentView(read, lambda reply, _: observe(reply, ours), partial(merge, ours=ours), hidden)
@@ -43,7 +43,7 @@ def view(ours: frozenset[str], read: Read, refuse: Refuse, *, streamed: bool) ->
 
 @dataclass(slots=True)
 class _Editor:
-    ours: frozenset[str]
+    ours: Container[str]
     refuse: Refuse
     plain: bool = True
     ended: bool = False
@@ -124,14 +124,14 @@ class _Editor:
         return _reworded(frame, **values) if values else frame.raw
 
 
-def observe(reply: Reply, ours: frozenset[str]) -> Round:
+def observe(reply: Reply, ours: Container[str]) -> Round:
     found = [part for message in reply.messages for part in message.parts if is_call(part)]
     foreign = any(not is_ours(part, ours) for part in found)
     raws = tuple(raw for message in reply.messages if (raw := _with_blocks(_sendable(message.raw))))
     return observed(reply, ours, raws, foreign=foreign)
 
 
-def merge(bodies: Sequence[bytes], last: Round, ours: frozenset[str]) -> bytes:
+def merge(bodies: Sequence[bytes], last: Round, ours: Container[str]) -> bytes:
     """The last document under the first one's name, with the blocks of all of them but our calls."""
     trees = [wire.as_object(wire.lenient(body)) for body in bodies]
     blocks = [
@@ -168,7 +168,7 @@ def _reworded(frame: Frame, **values: bytes) -> bytes:
     return frame.saying(exchanged(wire.salvaged(frame.data)[0], values))
 
 
-def _is_own(block: dict[str, Any], ours: frozenset[str]) -> bool:
+def _is_own(block: dict[str, Any], ours: Container[str]) -> bool:
     return block.get("type") == "tool_use" and block.get("name") in ours
 
 

@@ -5,7 +5,7 @@ Several choices cannot go on as one turn. Where a reply has more than one, it is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -75,7 +75,7 @@ class _Chunk:
         return any(delta.get(name) for name in (*_TEXTS, "tool_calls"))
 
 
-def view(ours: frozenset[str], read: Read, refuse: Refuse, *, streamed: bool) -> View:
+def view(ours: Container[str], read: Read, refuse: Refuse, *, streamed: bool) -> View:
     if streamed:
         return StreamView(_Editor(ours, refuse), read, hidden)
     return DocumentView(read, lambda reply, _: observe(reply, ours), partial(merge, ours=ours), hidden)
@@ -83,7 +83,7 @@ def view(ours: frozenset[str], read: Read, refuse: Refuse, *, streamed: bool) ->
 
 @dataclass(slots=True)
 class _Editor:
-    ours: frozenset[str]
+    ours: Container[str]
     refuse: Refuse
     plain: bool = True
     ended: bool = False
@@ -237,14 +237,14 @@ class _Editor:
         return exchanged(text, values) if values else data
 
 
-def observe(reply: Reply, ours: frozenset[str]) -> Round:
+def observe(reply: Reply, ours: Container[str]) -> Round:
     mine = ours if len(reply.messages) == 1 else frozenset[str]()
     found = [part for message in reply.messages for part in message.parts if is_call(part)]
     foreign = any(not is_ours(part, mine) for part in found)
     return observed(reply, mine, tuple(message.raw for message in reply.messages if not message.aside), foreign=foreign)
 
 
-def merge(bodies: Sequence[bytes], last: Round, ours: frozenset[str]) -> bytes:
+def merge(bodies: Sequence[bytes], last: Round, ours: Container[str]) -> bytes:
     """The last document under the first one's name, with the texts of all of them and none of our calls."""
     trees = [wire.as_object(wire.lenient(body)) for body in bodies]
     choices = [raw for body in bodies for raw in wire.elements_of(wire.member_of(body, "choices"))[:1]]
@@ -272,7 +272,7 @@ def _stop(reason: Any, last: Round) -> str | None:
     return "stop" if reason == "tool_calls" and last.calls and not last.foreign else None
 
 
-def _merged(messages: Sequence[bytes], ours: frozenset[str]) -> bytes:
+def _merged(messages: Sequence[bytes], ours: Container[str]) -> bytes:
     trees = [wire.as_object(wire.lenient(raw)) for raw in messages]
     left = {name: bytes(value) for name, value in wire.members(messages[-1], "a message").items()}
     for name in _TEXTS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -104,7 +104,7 @@ class OpenAIResponses:
     def reveal(self, request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidden]) -> Request:
         return changes.reveal(request, links, hidden, _said, openai_responses_changes.slots)
 
-    def view(self, ours: frozenset[str], *, streamed: bool) -> View:
+    def view(self, ours: Container[str], *, streamed: bool) -> View:
         return openai_responses_view.view(ours, partial(self.read, streamed=streamed), self.refuse, streamed=streamed)
 
 

@@ -8,7 +8,7 @@ the first round's. What the provider remembers under that id breaks off at our c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -28,7 +28,7 @@ _RUN_BY_PROVIDER = frozenset(
 )
 
 
-def view(ours: frozenset[str], read: Read, refuse: Refuse, *, streamed: bool) -> View:
+def view(ours: Container[str], read: Read, refuse: Refuse, *, streamed: bool) -> View:
     if streamed:
         return StreamView(_Editor(ours, refuse), read, hidden)
     return DocumentView(
@@ -38,7 +38,7 @@ def view(ours: frozenset[str], read: Read, refuse: Refuse, *, streamed: bool) ->
 
 @dataclass(slots=True)
 class _Editor:
-    ours: frozenset[str]
+    ours: Container[str]
     refuse: Refuse
     plain: bool = True
     ended: bool = False
@@ -163,14 +163,14 @@ class _Editor:
         return exchanged(text, {"response": exchanged(response, values)})
 
 
-def observe(reply: Reply, ours: frozenset[str], *, is_stored: bool) -> Round:
+def observe(reply: Reply, ours: Container[str], *, is_stored: bool) -> Round:
     items = [(message.raw, wire.as_object(wire.lenient(message.raw))) for message in reply.messages]
     raws = tuple(raw for raw, item in items if is_stored or not _is_bare(item))
     foreign = any(not _is_own(item, ours) for item in _for_the_client([item for _, item in items]))
     return observed(reply, ours, raws, foreign=foreign)
 
 
-def merge(bodies: Sequence[bytes], last: Round, ours: frozenset[str]) -> bytes:
+def merge(bodies: Sequence[bytes], last: Round, ours: Container[str]) -> bytes:
     """The last document, with the items of all of them but our calls."""
     del last
     trees = [wire.as_object(wire.lenient(body)) for body in bodies]
@@ -256,7 +256,7 @@ def _call_id(item: dict[str, Any]) -> str:
     return wire.as_text(item.get("call_id"))
 
 
-def _is_own(item: dict[str, Any], ours: frozenset[str]) -> bool:
+def _is_own(item: dict[str, Any], ours: Container[str]) -> bool:
     return item.get("type") == "function_call" and item.get("name") in ours
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -101,7 +101,7 @@ class Dialect(Protocol):
         """
         ...
 
-    def view(self, ours: frozenset[str], *, streamed: bool) -> View:
+    def view(self, ours: Container[str], *, streamed: bool) -> View:
         """What the client sees of a turn in which the model may call these tools of ours; no tool of the client's may bear such
         a name. `streamed` says how the upstream answers."""
         ...

@@ -7,7 +7,7 @@ whether it is the end of the turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -259,14 +259,14 @@ class Places:
         return self._known[index]
 
 
-def observed(reply: Reply, ours: frozenset[str], raws: tuple[bytes, ...], *, foreign: bool) -> Round:
+def observed(reply: Reply, ours: Container[str], raws: tuple[bytes, ...], *, foreign: bool) -> Round:
     calls = tuple(
         OwnCall(part.call, part.tool, part.content) for message in reply.messages for part in message.parts if is_ours(part, ours)
     )
     return Round(calls, foreign, raws, reply.usage, reply.complete, reply.stop, reply.response_id)
 
 
-def is_ours(part: Part, ours: frozenset[str]) -> bool:
+def is_ours(part: Part, ours: Container[str]) -> bool:
     return is_call(part) and part.tool in ours and part.media == parts.JSON
 
 

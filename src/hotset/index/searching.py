@@ -19,13 +19,14 @@ from hotset.index.hybrid import Ranked, fuse
 from hotset.index.rows import Rows
 from hotset.index.signals import ByMeaning, ByWords, Signals, View
 from hotset.index.tiers import Answers, Effort, Hot, Tier, tier_for
-from hotset.index.words import Terms, match, terms
-from hotset.nouns.finding import Entry, Hit, Hits, Query
+from hotset.index.words import Terms, match, of_tools, terms
+from hotset.nouns.finding import Entry, Hit, Hits, Query, Sort
 
 _TAIL_FOUND = 50
 _TAIL_SCANNED = 1000  # entries beyond the folded ones that are looked through for a phrase: 15 ms at worst
 _MOST_CONDEMNED = 3  # generations: whatever still fails then is no matter of damaged files
 _ALL = frozenset({"words", "meaning", "tail"})
+_TOOLS_ALONE = frozenset({Sort.TOOL})
 
 
 class Searching:
@@ -54,7 +55,7 @@ class Searching:
         if (known := self._answers.get(query, tier, version)) is not None:
             return known
         asked = question(query.words)
-        wanted = terms(asked)
+        wanted = of_tools(terms(asked)) if query.only.sorts == _TOOLS_ALONE else terms(asked)
         if tier is Tier.HOT:
             return Hits(self.hot.find(query, asked, wanted), _ALL)
         view = self._view(query, asked, wanted)

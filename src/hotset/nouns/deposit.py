@@ -55,6 +55,10 @@ class Noted:
     parent: PageId | None = None
     key: str = ""
     """Names the session where `session` does not; it is opened where there is none of that name."""
+    tool: str = ""
+    """The tool that said it, where one did."""
+    call: str = ""
+    """The provider's id of the call that it answers."""
 
 
 @dataclass(frozen=True, slots=True)

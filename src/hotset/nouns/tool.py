@@ -152,6 +152,8 @@ class Tooling:
     call_seconds: float = 30.0
     idle_seconds: float = 60.0
     """After which an unused process stops; one that is used often is kept up to five times as long."""
+    create: bool = False
+    """Agents may write tools of their own, which then run on this machine."""
     skills: tuple[str, ...] = ()
     """Further folders with skills."""
     allow: tuple[str, ...] = ()

@@ -11,11 +11,14 @@ import msgspec
 from hotset.dialects.port import Dialects
 from hotset.errors import Malformed, NotFound
 from hotset.nouns.bill import Bill
-from hotset.nouns.message import DialectName
+from hotset.nouns.message import DialectName, Request
 from hotset.nouns.page import ROOT, Chain, Page
 from hotset.nouns.turn import Event, Node, Reference, Turn
 from hotset.nouns.window import WHOLE, Cause, Form, Hidden, Shown, Spot, Table
+from hotset.runtime.offering import beginning, kept_offer, names
+from hotset.runtime.using import USED
 from hotset.store.port import Store, Where
+from hotset.window.toolbox_tools import beside
 from hotset.window.tools import OUR_TOOLS
 
 _REFERENCE = re.compile(rb'retrieve_context\(id="(r[0-9a-f]{4,40})"\)')
@@ -60,6 +63,8 @@ class Difference:
     """Ours, beside the client's."""
     retrievals: tuple[Event, ...]
     """What the model asked us for in this turn."""
+    uses: tuple[Event, ...]
+    """What it used of the toolbox."""
     bill: Bill | None
 
 
@@ -69,14 +74,15 @@ def difference(store: Store, turn: Turn, dialects: Dialects, *, inject: bool) ->
     line = lineage(nodes.values(), turn)
     table = store.table(line, turn.ref)
     planned = table != Table()
-    offered = planned and inject and _is_open(store, turn, dialects)
+    asked = _open_request(store, turn, dialects) if planned and inject else None
     return Difference(
         turn=turn,
         planned=planned,
         changes=tuple(_changes(store, turn, line, table)),
-        spliced=tuple(_spliced(line, nodes, table)) if offered else (),
-        tools=tuple(sorted(OUR_TOOLS)) if offered else (),
-        retrievals=tuple(_retrievals(store, turn)),
+        spliced=tuple(_spliced(line, nodes, table)) if asked is not None else (),
+        tools=(*sorted(OUR_TOOLS), *_of_toolbox(store, turn, [nodes[chain] for chain in line], asked)) if asked else (),
+        retrievals=tuple(_happened(store, turn, "Retrieved")),
+        uses=tuple(_happened(store, turn, USED)),
         bill=next((bill for bill in store.bills(turn.session) if bill.turn == turn.number), None),
     )
 
@@ -148,14 +154,21 @@ def _spliced(line: list[Chain], nodes: Mapping[Chain, Node], table: Table) -> It
             yield Spliced(nodes[chain].turn, table.hidden[chain])
 
 
-def _retrievals(store: Store, turn: Turn) -> Iterator[Event]:
-    return (event for event in store.events(turn.session) if event.name == "Retrieved" and event.turn == turn.number)
+def _happened(store: Store, turn: Turn, name: str) -> Iterator[Event]:
+    return (event for event in store.events(turn.session) if event.name == name and event.turn == turn.number)
 
 
-def _is_open(store: Store, turn: Turn, dialects: Dialects) -> bool:
-    """Could our tools stand beside the client's? Asked of a request that has the same fields and says nothing."""
+def _of_toolbox(store: Store, turn: Turn, line: Iterable[Node], asked: Request) -> Iterator[str]:
+    """What was offered to the session when this turn was planned."""
+    chains = beginning((node.chain, node.role, node.aside) for node in line)
+    _, offer = kept_offer(chains, store.table(names(chains), turn.ref).hidden) if chains else (ROOT, None)
+    return (spec.name for spec in beside(offer.tools if offer else (), asked.tools))
+
+
+def _open_request(store: Store, turn: Turn, dialects: Dialects) -> Request | None:
+    """A request with the fields of the turn's, which says nothing; None where our tools could not stand beside the client's."""
     if turn.tools is None:
-        return False
+        return None
     asked = "input" if turn.dialect is DialectName.OPENAI_RESPONSES else "messages"
     body = {
         **msgspec.json.decode(store.content(turn.params), type=dict[str, msgspec.Raw]),
@@ -165,6 +178,7 @@ def _is_open(store: Store, turn: Turn, dialects: Dialects) -> bool:
     }
     dialect = dialects[turn.dialect]
     try:
-        return dialect.injectable(dialect.parse(msgspec.json.encode(body)), OUR_TOOLS)
+        request = dialect.parse(msgspec.json.encode(body))
     except Malformed:
-        return False
+        return None
+    return request if dialect.injectable(request, OUR_TOOLS) else None

@@ -1,7 +1,8 @@
-"""Page faults: the model asks for something that left its window, gets it, and goes on. The client sees none of it."""
+"""Page faults: the model asks for what left its window, or for a tool of ours, and goes on. The client sees none of it."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,18 +17,25 @@ from hotset.nouns.window import WHOLE, Form, Spot
 from hotset.runtime import retrieval
 from hotset.runtime.bounded import Bounded
 from hotset.runtime.following import Follower
+from hotset.runtime.offering import Ours, ours
 from hotset.runtime.planning import Prepared
+from hotset.runtime.using import Asked, Using
 from hotset.store.port import Store
 from hotset.window.ledger import prompt_of
-from hotset.window.tools import SPECS, parse_call
+from hotset.window.tools import OUR_TOOLS, parse_call
 
 MOST_ROUNDS = 4
-"""How often a turn is answered by us: a model that still asks then would ask for ever."""
+"""How often a turn is given back what left: a model that still asks then would ask for ever."""
+
+MOST_USES = 12
+"""How often it may find and use tools of the toolbox: what is done with several takes several rounds."""
 
 _LEAST = 100
 """Tokens that an answer may have in any case: room to say what there is, and how to ask for less."""
 
-_LAST = "\n[hotset: this was the last retrieval of this turn; go on with what you have]"
+_LAST = "\n[hotset: this was the last {} of this turn; go on with what you have]"
+_SORRY = "[hotset: it cannot be brought back now; get it again from where it came]"
+_LOST = "[hotset: the answer was lost by a fault of ours; the tool may have run: look before you call it again]"
 
 
 @dataclass(slots=True)
@@ -40,6 +48,10 @@ class Faults:
     bounded: Bounded
     follower: Follower | None = None
     """Has the index, once there is one."""
+    using: Using | None = None
+    """The toolbox, where there is one."""
+    ours: Ours = field(init=False)
+    """The tools that we answer."""
     outgoing: Request = field(init=False)
     """The request of the latest round."""
     answers: list[tuple[bytes, ...]] = field(default_factory=list)
@@ -49,10 +61,15 @@ class Faults:
     """The provider's own name for the latest round."""
     faults: int = 0
     refaults: int = 0
+    retrieved: int = 0
+    """Rounds that brought something back."""
+    used: int = 0
+    """Rounds that used the toolbox."""
     events: list[Event] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.outgoing = self.prepared.outgoing
+        self.ours = ours(self.prepared.specs, self.prepared.request, self.using.tools if self.using else None)
 
     async def next_body(self, asked: Round, here: Place, now: float) -> bytes | None:
         """The request that answers a round; None where the turn is over with it."""
@@ -65,12 +82,12 @@ class Faults:
             if asked.foreign:
                 await self._answer(asked, here, now)
             return None
-        if len(self.answers) >= MOST_ROUNDS:
+        if self.used >= MOST_USES if _uses(asked) else self.retrieved >= MOST_ROUNDS:
             return None
         raws = await self._answer(asked, here, now)
         said = tuple(self.dialect.understand(raw) for raw in (*asked.raws, *raws))
         self.outgoing = replace(self.outgoing, messages=(*self.outgoing.messages, *said))
-        return self.dialect.offer(self.dialect.render(self.outgoing), SPECS)
+        return self.dialect.offer(self.dialect.render(self.outgoing), self.prepared.specs)
 
     @property
     def unheard(self) -> tuple[bytes, ...]:
@@ -84,12 +101,20 @@ class Faults:
 
     async def _answer(self, asked: Round, here: Place, now: float) -> tuple[bytes, ...]:
         room = max(_LEAST, self._room(asked) // len(asked.calls))
-        results = [await self._result(call, room, here, now) for call in asked.calls]
-        if len(self.answers) == MOST_ROUNDS - 1:
-            results[-1] = replace(results[-1], text=results[-1].text + _LAST)
+        results = await asyncio.gather(*(self._result(call, room, here, now) for call in asked.calls))
+        if last := self._count(asked):
+            results[-1] = replace(results[-1], text=results[-1].text + _LAST.format(last))
         raws = self.dialect.answer(results)
         self.answers.append(raws)
         return raws
+
+    def _count(self, asked: Round) -> str:
+        """Counts the round, and names what it was the last of."""
+        if _uses(asked):
+            self.used += 1
+            return "use of the toolbox" if self.used == MOST_USES else ""
+        self.retrieved += 1
+        return "retrieval" if self.retrieved == MOST_ROUNDS else ""
 
     def _room(self, asked: Round) -> int:
         """Tokens by which the prompt may still grow in this turn."""
@@ -100,23 +125,28 @@ class Faults:
 
     async def _result(self, call: OwnCall, room: int, here: Place, now: float) -> Answer:
         try:
-            return await self.bounded.run(self._bring_back, call, room, here, now)
-        except Exception as error:  # fail open: the model is told, and goes on without
-            detail: dict[str, str | int | float] = {"reason": f"bringing back failed: {type(error).__name__}"}
-            self.events.append(Event("Bypassed", now, here.session, here.turn, detail))
-            return Answer(call.id, "[hotset: it cannot be brought back now; get it again from where it came]", failed=True)
-
-    def _bring_back(self, call: OwnCall, room: int, here: Place, now: float) -> Answer:
-        self.faults += 1
-        try:
-            wanted = parse_call(call.name, call.arguments)
+            if call.name not in OUR_TOOLS and self.using is not None:
+                answer, event = await self.using.answer(Asked(call, room, here, now))
+                self.events.append(event)
+                return answer
+            self.faults += 1
+            wanted, got = await self.bounded.run(self._bring_back, call, room, here)
         except Malformed as error:
             self._tell(call, None, None, here, now)
             return Answer(call.id, f"[hotset: {error}]", failed=True)
-        index = self.follower.index if self.follower else None
-        got = retrieval.answer(replace(wanted, max_tokens=min(wanted.max_tokens, room)), self.store, here, index=index)
+        except Exception as error:  # fail open: the model is told, and goes on without
+            doing = "bringing back" if call.name in OUR_TOOLS else "using a tool"
+            detail: dict[str, str | int | float] = {"reason": f"{doing} failed: {type(error).__name__}"}
+            self.events.append(Event("Bypassed", now, here.session, here.turn, detail))
+            return Answer(call.id, _SORRY if call.name in OUR_TOOLS else _LOST, failed=True)
         self._tell(call, wanted, got, here, now)
         return Answer(call.id, got.text, failed=not got.found)
+
+    def _bring_back(self, call: OwnCall, room: int, here: Place) -> tuple[Retrieval, Retrieved]:
+        wanted = parse_call(call.name, call.arguments)
+        index = self.follower.index if self.follower else None
+        asked = replace(wanted, max_tokens=min(wanted.max_tokens, room))
+        return wanted, retrieval.answer(asked, self.store, here, index=index)
 
     def _tell(self, call: OwnCall, wanted: Retrieval | None, got: Retrieved | None, here: Place, now: float) -> None:
         again = got is not None and any(self._had_left(spot) for spot in got.spots)
@@ -127,6 +157,10 @@ class Faults:
         shown = self.prepared.plan.shown
         row = shown.get(spot) or shown.get(Spot(spot.chain, WHOLE))
         return row is not None and row.form is not Form.FULL
+
+
+def _uses(asked: Round) -> bool:
+    return any(call.name not in OUR_TOOLS for call in asked.calls)
 
 
 def summed(usages: Sequence[Usage]) -> Usage:

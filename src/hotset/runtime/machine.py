@@ -24,11 +24,15 @@ from hotset.runtime.following import Follower, open_index
 from hotset.runtime.gisting import Gister
 from hotset.runtime.keeper import Keeper
 from hotset.runtime.ledger import SUMMARISED, SUMMARY_FAILED, Births, Metrics, empty_ledger, metrics
+from hotset.runtime.offering import Tools
 from hotset.runtime.planning import Planner
 from hotset.runtime.prefetches import Prefetches
 from hotset.runtime.prefetching import Prefetcher
 from hotset.runtime.summarising import Summariser
+from hotset.runtime.toolbox import Toolbox
+from hotset.runtime.toolbox_index import open_finding
 from hotset.runtime.watch import Watch, event_of, raised_lately
+from hotset.sources.tools.sweeping import CYCLE
 from hotset.store.port import Store
 from hotset.upstream.port import Wire
 from hotset.window.ledger import Ledger
@@ -74,6 +78,8 @@ class Machine:
     dialects: Dialects = field(default_factory=lambda: DIALECTS)
     tally: Tally = field(default_factory=Tally)
     bounded: Bounded = field(default_factory=Bounded)
+    toolbox: Tools | None = None
+    """Where there is one, its tools are offered beside the client's."""
     background: Background = field(init=False)
     gister: Gister = field(init=False)
     follower: Follower = field(init=False)
@@ -84,6 +90,7 @@ class Machine:
     """Of the turns since the start."""
     watch: Watch = field(init=False)
     began: float = field(init=False)
+    tending: asyncio.Task[None] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.began = self.clock()
@@ -95,19 +102,21 @@ class Machine:
         self.prefetcher = Prefetcher(lambda: self.follower.index)
         summing = replace(self.config.summary, every=0) if self.config.off else self.config.summary
         self.summariser = Summariser(summing, self.wire, self.keeper, self.background, self.dialects, clock=self.clock)
-        self.planner = Planner(self.config, summaries=self.summariser.told, prefetcher=self.prefetcher)
+        self.planner = Planner(self.config, summaries=self.summariser.told, prefetcher=self.prefetcher, tools=self.toolbox)
         self.ledger = empty_ledger(self.config)
         self.watch = Watch(self.config.thresholds)
 
     @classmethod
-    def start(cls, config: Config, open_store: Callable[[], Store], wire: Wire) -> Machine:
+    def start(cls, config: Config, open_store: Callable[[], Store], wire: Wire, toolbox: Tools | None = None) -> Machine:
         keeper = Keeper(open_store, time.monotonic)
         keeper.open()
-        machine = cls(config, wire, keeper)
+        machine = cls(config, wire, keeper, toolbox=toolbox or _toolbox(config))
         machine.gister.nudge()  # what the last run did not get to
         if config.knobs_for("").prefetch.mode is not Prefetching.OFF:
             machine.follower.nudge()  # opens the index: the first prompt may find something already
         machine.background.spawn(asyncio.to_thread(tokens.warm), "load the tokenizer")  # or the first call would wait for it
+        if isinstance(machine.toolbox, Toolbox):
+            machine.tending = machine.background.spawn(machine._tend(machine.toolbox), "tend the tools")
         return machine
 
     def over(self, wire: Wire, planner: Planner) -> Machine:
@@ -143,12 +152,25 @@ class Machine:
     async def close(self) -> None:
         self.gister.stop()
         self.summariser.stop()
+        if self.tending is not None:
+            self.tending.cancel()
         self.background.spawn(self.follower.close(), "close the index")
+        if isinstance(self.toolbox, Toolbox):
+            self.background.spawn(asyncio.to_thread(self.toolbox.close), "end the tools")
         await self.background.drain(_DRAIN_SECONDS)
         await self.wire.close()
         self.bounded.close()
         self.prefetcher.close()
         self.keeper.close()
+
+    async def _tend(self, toolbox: Toolbox) -> None:
+        """Makes the toolbox ready while nobody waits, and lets tools go that nobody uses any more."""
+        await asyncio.to_thread(toolbox.warm)
+        while True:
+            await asyncio.sleep(CYCLE)
+            store = self.keeper.store
+            if store is not None:
+                await asyncio.to_thread(toolbox.tend, store)
 
     async def _raise(self, event: Event) -> None:
         store = self.keeper.store
@@ -159,3 +181,10 @@ class Machine:
         # The error's text may quote content, so only its type is told.
         _log.error("could not %s: %s", name, type(error).__name__, exc_info=_log.isEnabledFor(logging.DEBUG))
         self.tally.bypassed += 1
+
+
+def _toolbox(config: Config) -> Toolbox | None:
+    """Opens nothing yet. What is used is told with the turn that used it."""
+    if not config.tooling.enabled:
+        return None
+    return Toolbox(config, partial(open_finding, embedding=config.embedding), whose="hotset up")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, lru_cache, partial
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from threading import Lock
 
 import msgspec
@@ -18,12 +18,13 @@ from hotset.errors import HotsetError
 from hotset.nouns.bill import Bill
 from hotset.nouns.knobs import NEVER, Knobs, Prefetch, Prefetching
 from hotset.nouns.link import Link, link
-from hotset.nouns.message import Message, Reply, Request, Tool, Usage
+from hotset.nouns.message import Message, Reply, Request, Tool, ToolSpec, Usage
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.price import Price, Prices
 from hotset.nouns.window import WHOLE, Hidden, Line, Plan, Sent, Spot, Table
 from hotset.runtime.calibrating import Calibrations
 from hotset.runtime.lines import Scales
+from hotset.runtime.offering import NOTHING, Decided, Offer, Offering, Opening, Tools, weigh
 from hotset.runtime.prefetching import Prefetched, Prefetcher, Scene, is_new_prompt, reply_answered
 from hotset.runtime.resuming import Resuming
 from hotset.runtime.words import Words
@@ -32,6 +33,7 @@ from hotset.window.arguments import spoken
 from hotset.window.plan import Moment, plan
 from hotset.window.prefetch import Judged
 from hotset.window.price import charge, price_of
+from hotset.window.toolbox_tools import beside
 from hotset.window.tools import OUR_TOOLS, SPECS
 
 _MOST_TABLES = 256
@@ -103,6 +105,11 @@ class Prepared:
     """What is offered with its prompt for the first time."""
     judged: tuple[Judged, ...] = ()
     """What became of earlier offers."""
+    specs: tuple[ToolSpec, ...] = ()
+    """Our tools, as they stand beside the client's."""
+    decided: Decided = field(default_factory=Decided)
+    """What its session may call from the toolbox."""
+    knobs: Knobs = field(default_factory=Knobs)
 
     @property
     def head(self) -> Chain:
@@ -128,8 +135,10 @@ class Planner:
         *,
         summaries: Summaries = _no_summaries,
         prefetcher: Prefetcher | None = None,
+        tools: Tools | None = None,
     ) -> None:
         self._config = config
+        self.offering = Offering(tools, config.tooling.ghosts)
         self._prefetcher = prefetcher if config.knobs_for("").prefetch.mode is not Prefetching.OFF else None
         self._monotonic = monotonic
         self._summaries = summaries
@@ -144,7 +153,7 @@ class Planner:
     def is_quick(self, request: Request) -> bool:
         """True where a plan needs nothing that takes time: no store, no search, no tokenizer to load, little to count."""
         small = self._prefetcher is None and len(request.raw) <= _SMALL
-        return small and _opens(request) and self._calibrations.knows(request.model)
+        return small and _opens(request) and self._calibrations.knows(request.model) and self.offering.is_quick
 
     def prepare(
         self, request: Request, dialect: Dialect, store: Store, now: float, upstream: str, *, off: bool, agent: str = ""
@@ -165,10 +174,15 @@ class Planner:
         lines = self._scales.lines(links, request.model, hidden)
         ratio = self._calibrations.ratio(request.model, store)
         own = self._scales.fixed(request)
-        fixed = own + (_tools_weigh() if offered else 0)
+        knobs = self._knobs(request, price, agent, offered=offered)
+        decided = Decided()
+        if offered:
+            sent = table.sent.time if table.sent else None
+            decided = self.offering.of(Opening(request, links, opens, sent, now, price, own, knobs.window), store)
+        specs = _offered(request, dialect, decided.offer) if offered else ()
+        fixed = own + sum(map(weigh, specs))
         written = self._summaries(lines, store) if table.sent and not opens else {}
         moment = Moment(now, price, _counter(request.model), fixed, ratio, summaries=written)
-        knobs = self._knobs(request, price, agent, offered=offered)
         made = plan(lines, table, knobs, moment) if not off else _as_it_came(lines, table)
         prefetched = None
         if self._prefetcher is not None and offered and links[-1].chain not in table.hidden:
@@ -181,10 +195,10 @@ class Planner:
             made = plan(lines, table, knobs, moment)
         outgoing = request if off else self._as_planned(request, links, made, hidden, dialect)
         body = request.raw if outgoing is request else dialect.render(outgoing)
-        if offered:
-            body = dialect.offer(body, SPECS)
+        if specs:
+            body = dialect.offer(body, specs)
         if body != request.raw:
-            _hold_to_the_rules(outgoing, request, links, hidden, dialect)
+            _hold_to_the_rules(outgoing, request, links, hidden, dialect, specs=specs)
         estimated = fixed + made.tokens
         bill = _estimate(made, lines, table, _Scene(price, fixed, own, ratio, now))
         return Prepared(
@@ -208,10 +222,14 @@ class Planner:
             window=knobs.window,
             prefetched=prefetched,
             judged=self._prefetcher.judged(links, hidden) if self._prefetcher is not None else (),
+            specs=specs,
+            decided=decided,
+            knobs=knobs,
         )
 
     def went_out(self, prepared: Prepared, hidden: Sequence[Hidden] = ()) -> None:
         """Remembers how a request was sent, and what its client did not see of the reply, for the next one on this line."""
+        self.offering.went_out(prepared.decided, prepared.sent.time)
         table = Table(prepared.plan.shown, {**prepared.hidden, **{each.chain: each for each in hidden}}, prepared.sent)
         with self._lock:
             if prepared.before is not None:
@@ -318,12 +336,24 @@ def _ahead(prefetcher: Prefetcher, scene: Scene, table: Table, knobs: Prefetch) 
     return prefetcher.raced(answered.chain, scene, knobs) if answered is not None else None
 
 
+def _offered(request: Request, dialect: Dialect, offer: Offer) -> tuple[ToolSpec, ...]:
+    """Our tools for this request; those of the toolbox only where there is room for all of them."""
+    specs = (*SPECS, *beside(offer.tools, request.tools))
+    return specs if offer is NOTHING or dialect.injectable(request, [spec.name for spec in specs]) else SPECS
+
+
 def _hold_to_the_rules(
-    outgoing: Request, own: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidden], dialect: Dialect
+    outgoing: Request,
+    own: Request,
+    links: Sequence[Link],
+    hidden: Mapping[Chain, Hidden],
+    dialect: Dialect,
+    *,
+    specs: Sequence[ToolSpec],
 ) -> None:
     """Raises `Forbidden` where the provider would refuse what we made of the client's request."""
     original = dialect.reveal(own, links, hidden) if hidden else own
-    ours = tuple(Tool(spec.name, b"{}") for spec in SPECS)
+    ours = tuple(Tool(spec.name, b"{}") for spec in specs)
     broken = dialect.check(replace(outgoing, tools=(*outgoing.tools, *ours)), replace(original, tools=(*original.tools, *ours)))
     if broken:
         # A rule that the client's own request breaks as well is between it and the provider.
@@ -362,11 +392,6 @@ def _reply_room(request: Request) -> int:
     params = msgspec.json.decode(request.params)
     wanted = [value for name in _REPLY_FIELDS if isinstance(value := params.get(name), int) and not isinstance(value, bool)]
     return max(1, *wanted) if wanted else _REPLY_ROOM
-
-
-@cache
-def _tools_weigh() -> int:
-    return sum(tokens.count(spec.parameters) + tokens.count(spec.description) + tokens.count(spec.name) for spec in SPECS)
 
 
 def _price_in(prices: Prices, model: str, upstream: str) -> Price:

@@ -11,7 +11,7 @@ from itertools import groupby
 from hotset.errors import NotFound
 from hotset.index.port import Index
 from hotset.nouns.finding import Filter, Query
-from hotset.nouns.page import Chain, Digest, Kind, Page, PageId, Role
+from hotset.nouns.page import ROOT, Chain, Digest, Kind, Page, PageId, Role
 from hotset.nouns.retrieval import Lines, Place, Retrieve, Slice, Whole
 from hotset.nouns.turn import Node
 from hotset.runtime.retrieval_ranking import Deadline, Spoken, ranked_pages
@@ -70,8 +70,8 @@ def line(store: Store, here: Place) -> list[Node]:
 
 
 def on_line(pages: Iterable[Page], chains: frozenset[Chain]) -> Iterator[Page]:
-    """Those that the model could have seen: a rewound past is not its past."""
-    return (page for page in pages if not chains or page.chain in chains)
+    """Those that the model could have seen: a rewound past is not its past. What stands in no message is its session's."""
+    return (page for page in pages if not chains or page.chain in chains or page.chain == ROOT)
 
 
 def _by_id(id: str, store: Store, here: Place) -> Found:
@@ -210,7 +210,7 @@ def _by_index(topic: str, store: Store, here: Place, deadline: Deadline, index: 
         return None
     chains = frozenset(here.chains)
     query = Query(topic, Filter(sessions=frozenset({here.session})), _FOUND)
-    found = indexed_pages(query, store, index, deadline, lambda page: not chains or page.chain in chains)
+    found = indexed_pages(query, store, index, deadline, lambda page: any(on_line([page], chains)))
     if found is None or not found.best:
         return None
     said = [each for each in found.best if each.by_words]

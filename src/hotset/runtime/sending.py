@@ -9,6 +9,7 @@ from functools import partial, reduce
 
 from hotset.dialects.port import Dialect
 from hotset.dialects.view import Round, View
+from hotset.errors import HotsetError
 from hotset.nouns.call import Call, header
 from hotset.nouns.deposit import Billed, Deposit, Hid, Planned
 from hotset.nouns.link import link
@@ -20,12 +21,13 @@ from hotset.runtime import clients
 from hotset.runtime.checkpoints import note_checkpoints
 from hotset.runtime.faults import Faults, summed
 from hotset.runtime.machine import Machine
+from hotset.runtime.offering import prompt_in
 from hotset.runtime.planning import Forbidden, Prepared, Unplanned
 from hotset.runtime.prefetches import Prefetches
 from hotset.runtime.prefetching import judged_event, offered_event
 from hotset.runtime.record import Record
+from hotset.runtime.using import Using
 from hotset.store.port import Store
-from hotset.window.tools import OUR_TOOLS
 
 _SWITCH = b"x-hotset-window"
 """A client that sends `off` in this header gets its requests through as they are."""
@@ -64,7 +66,7 @@ class Sending:
 
     def view(self, *, streamed: bool) -> View:
         assert self.faults is not None
-        return self.faults.dialect.view(OUR_TOOLS, streamed=streamed)
+        return self.faults.dialect.view(self.faults.ours, streamed=streamed)
 
     async def answered(self, round: Round) -> Call | None:
         """The call that answers what the model asked us for; None where the turn is over."""
@@ -83,17 +85,19 @@ class Sending:
         """Keeps what the client did not see of this turn, for all its later requests. Only we hold it: it must be on disk."""
         assert self.prepared is not None
         assert self.faults is not None
-        if not self.faults.answers:
+        if not self.faults.answers and not self.prepared.decided.opens:
             return
         try:
             seen = self.record.seen()
             links = tuple(link(self.prepared.head, seen.messages))
-            self.hidden = view.hidden(self.faults.answers, links)
+            self.hidden = view.hidden(self.faults.answers, links) if self.faults.answers else ()
+            offer = self.machine.planner.offering.replied(self.prepared.links, links, self.prepared.decided.offer)
         except Exception as error:  # fail open: later requests say what the client saw, which is a conversation too
             self.record.bypassed(f"a fault of ours in hiding: {type(error).__name__}")
             return
         self.machine.planner.went_out(self.prepared, self.hidden)
-        deposits: list[Deposit] = [Hid(self.record.id, each) for each in (*self.hidden, *self._continued(seen))]
+        hidden = (*self.hidden, *self._continued(seen), *((offer,) if offer is not None else ()))
+        deposits: list[Deposit] = [Hid(self.record.id, each) for each in hidden]
         await asyncio.wait({self.record.also(*deposits)}, timeout=_PLACE_SECONDS)
 
     def _continued(self, seen: Reply) -> tuple[Hidden, ...]:
@@ -168,14 +172,30 @@ class Sending:
         machine.planner.went_out(prepared)
         note_checkpoints(prepared, record, machine)
         self.call, self.prepared = outgoing, prepared
-        self.faults = Faults(prepared, dialect, store, machine.bounded, machine.follower)
+        self.faults = Faults(prepared, dialect, store, machine.bounded, machine.follower, self._using(prepared, agent))
         if not off:  # what went out as it came has no forms: its turn stays without a plan
             made = prepared.plan
+            offered = [Hid(record.id, row) for row in prepared.decided.rows]
             fetched = [Hid(record.id, prepared.prefetched.hidden)] if prepared.prefetched is not None else []
             events = _events(prepared, record)
-            record.also(Planned(record.id, prepared.sent, made.fresh, made.stubs), *fetched, *events)
+            record.also(*offered, Planned(record.id, prepared.sent, made.fresh, made.stubs), *fetched, *events)
             machine.tally.prefetches = reduce(Prefetches.after, events, machine.tally.prefetches)
             machine.tally.born(made.fresh)
+
+    def _using(self, prepared: Prepared, agent: str) -> Using | None:
+        tools = self.machine.planner.offering.tools
+        if tools is None or not prepared.decided.offer.tools:
+            return None
+        session = str(prepared.links[0].chain)
+        return Using(tools, self._kept, prepared.knobs, agent, prompt_in(prepared.links), session)
+
+    async def _kept(self, deposit: Deposit) -> bool:
+        try:
+            keeping = self.machine.keeper.hand_over(deposit)
+            await asyncio.wait({keeping}, timeout=_PLACE_SECONDS)
+        except HotsetError:
+            return False
+        return keeping.done() and not keeping.cancelled() and keeping.exception() is None
 
     @property
     def _dialect(self) -> Dialect:
@@ -212,6 +232,8 @@ def _events(prepared: Prepared, record: Record) -> list[Event]:
     told = [judged_event(each, record.asked_at) for each in prepared.judged]
     if prepared.prefetched is not None:
         told.append(offered_event(prepared.prefetched, record.asked_at))
+    if prepared.decided.trouble:
+        told.append(Event("Bypassed", record.asked_at, detail={"reason": prepared.decided.trouble, "call": record.id}))
     made = prepared.plan
     if not made.stubs and made.broke is None:
         return told

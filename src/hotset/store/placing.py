@@ -153,7 +153,7 @@ def _noted(noted: Noted, look: Lookup) -> tuple[Writing, Kept]:
     while look.page(id := _page_id(session.id, f"note:{noted.time!r}:{blob.digest}:{salt}", 0)) is not None:
         salt += 1
     page = _page(
-        Part(noted.kind, noted.content, noted.media),
+        Part(noted.kind, noted.content, noted.media, noted.tool, noted.call),
         blob.digest,
         id=id,
         role=Role.ASSISTANT,

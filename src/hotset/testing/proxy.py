@@ -13,6 +13,7 @@ from typing import Self
 
 from hotset.config import Upstream, load
 from hotset.nouns.knobs import Knobs
+from hotset.runtime.offering import Tools
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.proxy.address import Address
@@ -38,6 +39,7 @@ class LocalProxy:
         inject: bool = True,
         budget: int = 0,
         knobs: Knobs | None = None,
+        toolbox: Tools | None = None,
     ) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         config = load(
@@ -52,6 +54,7 @@ class LocalProxy:
             budget=budget,
             knobs=knobs or config.knobs,
         )
+        self._toolbox = toolbox
         self._open_store = open_store or (lambda: SqliteStore.open(folder))
         self._ready = threading.Event()
         self._failure: BaseException | None = None
@@ -73,7 +76,7 @@ class LocalProxy:
     def _run(self) -> None:
         try:
             with contextlib.closing(listen(self.config)) as listener:
-                asyncio.run(run(self.config, listener, self._open_store, self._serving))
+                asyncio.run(run(self.config, listener, self._open_store, self._serving, self._toolbox))
         except BaseException as error:
             self._failure = error
             self._ready.set()

@@ -45,21 +45,22 @@ _MOST_ID = 200
 _MOST_SPANS = 50
 
 
-def _spec(name: str, description: str, required: list[str], **properties: dict[str, Any]) -> ToolSpec:
+def spec(name: str, description: str, required: list[str], /, **properties: dict[str, Any]) -> ToolSpec:
+    """A tool of ours, in as few bytes as it takes."""
     schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
     return ToolSpec(name, description, json.dumps(schema, separators=(",", ":")).encode())
 
 
-_TEXT = {"type": "string"}
-_NUMBER = {"type": "integer"}
+TEXT = {"type": "string"}
+NUMBER = {"type": "integer"}
 
 
 def _text(description: str) -> dict[str, Any]:
-    return {**_TEXT, "description": description}
+    return {**TEXT, "description": description}
 
 
 SPECS = (
-    _spec(
+    spec(
         RETRIEVE,
         "Bring back content that was shortened or left this conversation, by id or else by iteration, tool or topic."
         " Ask for the part you need, with one of lines, rows, path, symbol, regex, question.",
@@ -71,27 +72,27 @@ SPECS = (
         symbol=_text("function, class or heading: its whole body"),
         regex=_text("RE2; matches with context"),
         question=_text("the parts that answer it"),
-        iteration={**_NUMBER, "description": "your n-th reply and its results"},
+        iteration={**NUMBER, "description": "your n-th reply and its results"},
         tool=_text("latest result of this tool"),
         topic=_text("the parts of this conversation about it"),
-        max_tokens={**_NUMBER, "default": MAX_TOKENS},
+        max_tokens={**NUMBER, "default": MAX_TOKENS},
     ),
-    _spec(
+    spec(
         SEARCH,
         "Search everything said, read and returned earlier, also what left this conversation. Gives excerpts and ids.",
         ["query"],
-        query=_TEXT,
-        type={**_TEXT, "enum": ["prompt", "response", "tool_call", "tool_result", "file", "test_result", "web_fetch", "plan"]},
-        session={**_TEXT, "enum": ["this", "all"], "default": "this"},
-        max_tokens=_NUMBER,
+        query=TEXT,
+        type={**TEXT, "enum": ["prompt", "response", "tool_call", "tool_result", "file", "test_result", "web_fetch", "plan"]},
+        session={**TEXT, "enum": ["this", "all"], "default": "this"},
+        max_tokens=NUMBER,
     ),
-    _spec(
+    spec(
         RANGE,
         "Whole messages of turns first to last.",
         ["first", "last"],
-        first=_NUMBER,
-        last=_NUMBER,
-        max_tokens=_NUMBER,
+        first=NUMBER,
+        last=NUMBER,
+        max_tokens=NUMBER,
     ),
 )
 """In the order in which they are offered."""
@@ -104,13 +105,15 @@ def parse_call(name: str, arguments: bytes) -> Retrieval:
 
     Models are sloppy: numbers come as strings, spans as "12-40", "12:40" or [12, 40], fields under names of other tools.
     """
-    readers: dict[str, Callable[[_Fields], Retrieval]] = {RETRIEVE: _retrieve, SEARCH: _search, RANGE: _range}
+    readers: dict[str, Callable[[Fields], Retrieval]] = {RETRIEVE: _retrieve, SEARCH: _search, RANGE: _range}
     if name not in readers:
         raise Malformed(f"no tool {name[:_MOST_ID]!r} here; there are {', '.join(readers)}")
-    return readers[name](_Fields(name, _decoded(name, arguments)))
+    if len(arguments) > _MOST_BYTES:
+        raise Malformed(f"{name}: its arguments are {len(arguments):,} bytes; ask with an id or a few words")
+    return readers[name](Fields(name, decoded(name, arguments, _EXAMPLES[name])))
 
 
-class _Fields:
+class Fields:
     """A call's arguments under any of the names that models use for them."""
 
     def __init__(self, tool: str, given: Mapping[str, Any]) -> None:
@@ -151,19 +154,18 @@ class _Fields:
         return next((self._given[name] for name in names if name in self._given), None)
 
 
-def _decoded(name: str, arguments: bytes) -> Mapping[str, Any]:
-    if len(arguments) > _MOST_BYTES:
-        raise Malformed(f"{name}: its arguments are {len(arguments):,} bytes; ask with an id or a few words")
+def decoded(name: str, arguments: bytes, example: str) -> Mapping[str, Any]:
+    """A call's arguments. Raises `Malformed`, with an example of what to send instead."""
     try:
         given = msgspec.json.decode(arguments.strip() or b"{}")
         if isinstance(given, str):  # written as JSON twice
             given = msgspec.json.decode(given.strip() or "{}")
     except (ValueError, RecursionError):
-        raise Malformed(f"{name}: its arguments are not JSON; {_EXAMPLES[name]}") from None
+        raise Malformed(f"{name}: its arguments are not JSON; {example}") from None
     if given is None:
         given = {}
     if not isinstance(given, dict):
-        raise Malformed(f"{name}: its arguments must be an object; {_EXAMPLES[name]}")
+        raise Malformed(f"{name}: its arguments must be an object; {example}")
     return given
 
 
@@ -174,7 +176,7 @@ _EXAMPLES = {
 }
 
 
-def _retrieve(fields: _Fields) -> Retrieve:
+def _retrieve(fields: Fields) -> Retrieve:
     id = _bare(
         fields.text("id", "ref_id", "ref", "reference", "content_id", "page_id", "call_id", "tool_call_id", "tool_use_id", "page")
     )
@@ -190,7 +192,7 @@ def _retrieve(fields: _Fields) -> Retrieve:
     return Retrieve(id, iteration, tool, topic, how, fields.max_tokens())
 
 
-def _slice(fields: _Fields) -> Slice:  # noqa: PLR0911 - one case a way
+def _slice(fields: Fields) -> Slice:  # noqa: PLR0911 - one case a way
     """The narrowest of the ways that were given."""
     if path := fields.text("path", "json_path", "jsonpath"):
         return JsonPath(path[:_MOST_PATTERN])
@@ -209,7 +211,7 @@ def _slice(fields: _Fields) -> Slice:  # noqa: PLR0911 - one case a way
     return Whole()
 
 
-def _search(fields: _Fields) -> Search:
+def _search(fields: Fields) -> Search:
     query = fields.text("query", "q", "question", "topic", "text")[:_MOST_WORDS]
     if not re.search(r"\w", query):
         raise Malformed(f"{SEARCH}: query must have at least one word; {_EXAMPLES[SEARCH]}")
@@ -250,7 +252,7 @@ def _kind(typed: str) -> Kind | None:
     return Kind(name)
 
 
-def _range(fields: _Fields) -> Range:
+def _range(fields: Fields) -> Range:
     spans = fields.spans("turns", "range")
     first = fields.number("first", "from_turn", "from", "start", "first_turn", "turn")
     last = fields.number("last", "to_turn", "to", "end", "last_turn")

@@ -58,6 +58,12 @@ class Table:
                 begin = end
         return normalised(vectors)
 
+    def directions(self, tokens: NDArray[np.intp]) -> tuple[Vectors, Vectors]:
+        """Of each token the vector at length 1, and how much of it goes into a text's sum."""
+        rows = self._rows.take(tokens, 0, mode="clip").astype(np.float32)
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        return normalised(rows), self._weights.take(tokens) * lengths
+
 
 def _hash(*files: Path) -> str:
     digest = sha256()

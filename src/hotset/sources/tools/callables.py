@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import msgspec
@@ -13,7 +15,10 @@ import msgspec
 from hotset.errors import BadInput, Malformed
 from hotset.nouns.tool import Origin, Returned, Source, Tool
 from hotset.sources.tools.content import returned
-from hotset.sources.tools.naming import full_name
+from hotset.sources.tools.naming import full_name, slug
+
+OURS = Source("hotset", Origin.CALLABLE)
+"""Where tools of our own come from."""
 
 _KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -72,8 +77,8 @@ def bound(function: Callable[..., Any], source: Source, *, name: str = "", descr
 
 
 def program() -> Source:
-    """Where the functions of this program come from."""
-    return Source("here", Origin.CALLABLE)
+    """Where the functions of this program come from: it is called like its script, so that two programs do not meet."""
+    return Source(slug(Path(sys.argv[0]).stem if sys.argv and sys.argv[0] not in ("", "-c", "-m") else "here"), Origin.CALLABLE)
 
 
 def _schema(own: str, signature: inspect.Signature, types: Mapping[str, Any]) -> bytes:

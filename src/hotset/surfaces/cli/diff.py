@@ -101,6 +101,12 @@ def _lines(store: Store, told: Difference, full: bool) -> Iterator[str]:
         for each in told.retrievals:
             asked = " ".join(str(each.detail.get(name, "")) for name in ("tool", "id")).rstrip()
             yield f"  {plain(asked)}  {each.detail.get('tokens', 0):,} tokens"
+    if told.uses:
+        yield ""
+        yield f"in this turn the model used the toolbox {_times(len(told.uses))}; the client saw nothing of it:"
+        for each in told.uses:
+            failed = "  failed" if each.detail.get("failed") else ""
+            yield f"  {plain(str(each.detail.get('tool', '')))}  {each.detail.get('bytes', 0):,} bytes{failed}"
 
 
 def _total(told: Difference) -> str:
@@ -209,4 +215,5 @@ def _document(store: Store, told: Difference, full: bool) -> dict[str, Any]:
         ],
         "tools": list(told.tools),
         "retrievals": [each.detail for each in told.retrievals],
+        "uses": [each.detail for each in told.uses],
     }

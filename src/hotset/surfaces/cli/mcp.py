@@ -1,4 +1,4 @@
-"""`hotset mcp`: the project's code and history for any agent, over MCP on stdin and stdout."""
+"""`hotset mcp`: the project's tools, code and history for any agent, over MCP on stdin and stdout."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ from hotset.surfaces.cli.terminal import say
 )
 @of_project
 def mcp(chosen: Chosen) -> int | None:
-    """Serve the project's code and history to an agent, over MCP on stdin and stdout.
+    """Serve tools, code and history of the project to an agent, over MCP on stdin and stdout.
 
-    Tools: search_code, get_file, outline; search_history, retrieve_context, get_turn_range. All of them read only. The code
-    tools work once somebody has allowed that the project is indexed: hotset index.
+    find_tools and use_tool reach every server and skill that hotset knows (hotset tools); search_code, get_file and outline the
+    project's files, once somebody has allowed that they are indexed (hotset index); search_history, retrieve_context and
+    get_turn_range what was said. The list never changes, and nothing runs that is not in use.
     """
     if sys.stdin.isatty():
         say(f"hotset: an agent starts this, and talks to it on stdin; see: {chosen.hint('mcp --help')}")
@@ -37,11 +38,14 @@ def mcp(chosen: Chosen) -> int | None:
     from hotset.surfaces.mcp.project import Project  # noqa: PLC0415 - 0.3 s; help should not pay for it
     from hotset.surfaces.mcp.protocol import Server  # noqa: PLC0415
     from hotset.surfaces.mcp.stdio import serve  # noqa: PLC0415
+    from hotset.surfaces.mcp.toolbox import opened_toolbox, toolbox_tools  # noqa: PLC0415
     from hotset.surfaces.mcp.tools import INSTRUCTIONS, tools  # noqa: PLC0415
 
     logging.getLogger("hotset").addHandler(logging.StreamHandler(sys.stderr))
     config = chosen.config()
-    with Project(config) as project, Following(config):
+    with Project(config) as project, Following(config), opened_toolbox(project, config) as toolbox:
         threading.Thread(target=project.warm, name="hotset-warm", daemon=True).start()
-        serve(Server(tools(project), INSTRUCTIONS).answer)
+        ours = (*toolbox_tools(toolbox, lambda: project.keeping, config.knobs_for("")), *tools(project))
+        server = Server(ours, INSTRUCTIONS)
+        serve(server.answer, server.waits)
     return None

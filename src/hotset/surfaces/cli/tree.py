@@ -24,12 +24,15 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "Serve": {
         "up": Entry("up:up", "Serve the proxy for this project until Ctrl-C."),
         "wrap": Entry("wrap:wrap", "Run an agent through the proxy: hotset wrap codex"),
-        "mcp": Entry("mcp:mcp", "Give an agent the project's code and history, over MCP."),
+        "mcp": Entry("mcp:mcp", "Give an agent tools, code and history, over MCP."),
         "demo": Entry("demo:demo", "See it work on a recorded session; no key, no network."),
     },
     "Find": {
         "search": Entry("search:search", "Search conversations and the project's code."),
         "index": Entry("index:index", "Index the project's files, with your consent."),
+    },
+    "Tools": {
+        "tools": Entry("tools:tools", "The tools behind find_tools: list, find, use, import, approve."),
     },
     "Look": {
         "status": Entry("status:status", "Is a proxy serving, and what is kept."),

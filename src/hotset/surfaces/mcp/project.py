@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, closing, suppress
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Self
 
 from hotset import tokens
@@ -21,13 +22,17 @@ from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.project_index import has_code, index_folder
 
+NOT_SAID = ("mcp", "tools")
+"""How sessions are called that are no conversations: they keep what tools gave, and tools that were let go."""
+
 
 class Project:
-    """Use it from one thread, but for `warm`; and close it."""
+    """Use it from one thread, but for `warm` and `keeping`; and close it."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
         self._opened = ExitStack()
+        self._opening = Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -71,13 +76,20 @@ class Project:
             raise NotFound(
                 "nothing is kept of this project's conversations yet: they have to go through hotset (hotset wrap AGENT)"
             )
-        return self._store
+        return self.keeping
+
+    @property
+    def keeping(self) -> Store:
+        """The store, made where there is none."""
+        with self._opening:
+            return self._store
 
     def session(self, named: str) -> SessionId | None:
         """The session of that id, key or beginning of an id; the latest one where none is named. Raises `NotFound`."""
         every = list(self.store.sessions())
         if not named:
-            return every[-1].id if every else None
+            said = [each.id for each in every if not each.key.startswith(NOT_SAID)]
+            return said[-1] if said else None
         exact = [each.id for each in every if named in (each.id, each.key)]
         found = exact or [each.id for each in every if each.id.startswith(named)]
         if len(found) != 1:

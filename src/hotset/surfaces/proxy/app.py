@@ -22,6 +22,7 @@ from hotset.surfaces.proxy.guard import Guard, Refusal, encoded
 from hotset.surfaces.proxy.routes import route
 
 _OWN = "/hotset"
+_MCP = ("/mcp", "/mcp/")
 _JSON: Headers = ((b"content-type", b"application/json"),)
 
 
@@ -29,21 +30,22 @@ class Gone(Exception):
     """The client went away before its request was whole."""
 
 
-def build(machine: Machine, guard: Guard, status: Callable[[], Awaitable[dict[str, Any]]]) -> ASGIApp:
-    """Everything behind the guard: our own pages under `/hotset/`, the rest of the world through `Proxy`."""
+def build(machine: Machine, guard: Guard, status: Callable[[], Awaitable[dict[str, Any]]], mcp: ASGIApp) -> ASGIApp:
+    """Everything behind the guard: our own pages under `/hotset/`, agents' tools at `/mcp`, the rest through `Proxy`."""
 
     async def tell(_request: object) -> JSONResponse:
         return JSONResponse(await status())
 
     own = Starlette(routes=[Route(f"{_OWN}/", tell), Route(f"{_OWN}/status", tell)])
-    return Door(own, Proxy(machine), guard, machine.dialects)
+    return Door(own, mcp, Proxy(machine), guard, machine.dialects)
 
 
 class Door:
     """Lets in whom the guard admits, with the token taken off the path."""
 
-    def __init__(self, own: ASGIApp, proxy: ASGIApp, guard: Guard, dialects: Dialects) -> None:
+    def __init__(self, own: ASGIApp, mcp: ASGIApp, proxy: ASGIApp, guard: Guard, dialects: Dialects) -> None:
         self._own = own
+        self._mcp = mcp
         self._proxy = proxy
         self._guard = guard
         self._dialects = dialects
@@ -57,7 +59,8 @@ class Door:
         scope["path"], scope["raw_path"] = admitted, admitted.encode()
         # The proxy is not a route of the application: its calls need none of what routing does.
         inside = admitted == _OWN or admitted.startswith(f"{_OWN}/")
-        await (self._own if inside else self._proxy)(scope, receive, send)
+        where = self._own if inside else self._mcp if admitted in _MCP else self._proxy
+        await where(scope, receive, send)
 
 
 class Proxy:

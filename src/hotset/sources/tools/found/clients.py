@@ -1,0 +1,313 @@
+"""MCP servers from the settings of other programs, told apart by what a file says: as entries for our own `servers.json`.
+
+Claude Code (`.mcp.json`, `~/.claude.json`), Claude's desktop app, Cursor, VS Code, Codex, opencode. Nothing is written and
+nothing is run; what cannot be taken over as it is meant is left out, with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path, PurePath
+from typing import Any
+from urllib.parse import urlsplit
+
+from hotset.errors import BadConfig
+from hotset.sources.tools.found.files import read_whole
+from hotset.sources.tools.found.jsonc import decoded
+from hotset.sources.tools.found.servers import SERVER_NAME, check_entry
+from hotset.sources.tools.found.variables import NAME, literal
+from hotset.sources.tools.naming import slug
+
+_MOST_BYTES = 64_000_000  # Claude Code keeps its history in the same file
+_IN_PROJECT = (".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", ".codex/config.toml", "opencode.json", "opencode.jsonc")
+_AT_HOME = (
+    ".claude.json",
+    ".cursor/mcp.json",
+    ".codex/config.toml",
+    ".config/opencode/opencode.json",
+    ".config/opencode/opencode.jsonc",
+    ".config/Code/User/mcp.json",
+    "Library/Application Support/Code/User/mcp.json",
+    ".config/Claude/claude_desktop_config.json",
+    "Library/Application Support/Claude/claude_desktop_config.json",
+    ".copilot/mcp-config.json",
+)
+_FILES = {
+    ".mcp.json": "claude-code",
+    ".claude.json": "claude-code",
+    "claude_desktop_config.json": "claude-desktop",
+    ".cursor": "cursor",
+    ".vscode": "vscode",
+    ".codex": "codex",
+    ".copilot": "copilot",
+    "opencode.json": "opencode",
+    "opencode.jsonc": "opencode",
+}
+_EDITOR_PLACE = re.compile(r"\$\{([^}]*)\}")
+_OPENCODE_PLACE = re.compile(r"\{(env|file):([^}]*)\}")
+_OWN_PATH = re.compile(r"/[\w-]{20,}/mcp/?")  # the token stands in our addresses
+_VERSION = re.compile(r"[@=<>\[]")
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    client: str
+    """Whose file it is, as far as its form tells."""
+    servers: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    """Entries for `add_servers`, by name."""
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """Why others were left out, by name."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What was not taken over of those that were, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What a client puts in place of its own variables."""
+
+    project: Path | None = None
+    home: Path | None = None
+
+
+def known_client_files(project: Path, home: Path) -> list[Path]:
+    """Those that exist, the project's first."""
+    paths = [*(project / name for name in _IN_PROJECT), *(home / name for name in _AT_HOME)]
+    return list(dict.fromkeys(path for path in paths if path.is_file()))
+
+
+def read_client(path: Path, *, project: Path | None = None, home: Path | None = None) -> Imported:
+    """The servers that a client's file names; of those kept by project, the ones of this project.
+
+    Raises `NotFound` where the file cannot be read and `BadConfig` where it has no servers in any form that we know.
+    """
+    whole = _whole(path)
+    places = Places(project, home)
+    found = _Found(*_form(whole, path, project))
+    servers: dict[str, dict[str, Any]] = {}
+    skipped: dict[str, str] = {}
+    notes: dict[str, str] = {}
+    for name, entry in found.entries.items():
+        try:
+            taken = _taken(entry, found.translate, places, notes, name)
+            own = name if SERVER_NAME.fullmatch(name) else slug(name)
+            check_entry(own, taken)
+            if own in servers:
+                raise _Skip(f"another one is called {own} already")  # noqa: TRY301
+        except (_Skip, BadConfig) as error:
+            skipped[name] = str(error)
+            notes.pop(name, None)
+        else:
+            if own != name:
+                notes[own] = " ".join(filter(None, (f"it is called {name} there.", notes.pop(name, ""))))
+            servers[own] = taken
+    return Imported(found.client, servers, skipped, notes)
+
+
+class _Skip(Exception):
+    """Why an entry is left out."""
+
+
+_Translate = Callable[[Mapping[str, Any], Places], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    client: str
+    entries: Mapping[str, Any]
+    translate: _Translate
+
+
+def _whole(path: Path) -> Mapping[str, Any]:
+    data = read_whole(path, _MOST_BYTES)
+    try:
+        text = data.decode("utf-8-sig")
+        whole = decoded(text) if text.lstrip()[:1] in ("{", "/") else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # both decoders' own errors are ValueErrors
+        raise BadConfig(f"{path} is neither JSON nor TOML that can be read: {str(error)[:120]}") from error
+    if not isinstance(whole, dict):
+        raise BadConfig(f"{path} is no object of settings")
+    return whole
+
+
+def _form(  # noqa: PLR0911 - one case a form
+    whole: Mapping[str, Any], path: Path, project: Path | None
+) -> tuple[str, Mapping[str, Any], _Translate]:
+    """Whose form it is. What no program but one writes is asked for first."""
+    match whole:
+        case {"mcp_servers": dict(entries)}:
+            return "codex", entries, _from_codex
+        case {"mcpServers": dict(entries), "projects": dict(projects)}:
+            return "claude-code", {**entries, **_of_project(projects, project)}, _from_claude
+        case {"projects": dict(projects)} if path.name == ".claude.json":
+            return "claude-code", _of_project(projects, project), _from_claude
+        case {"mcpServers": dict(entries)}:
+            return _called(path) or "mcp", entries, _from_claude
+        case {"servers": dict(entries)} | {"mcp": {"servers": dict(entries)}}:
+            return "vscode", entries, _from_vscode
+        case {"mcp": dict(entries)}:
+            return "opencode", entries, _from_opencode
+    if client := _called(path):
+        return client, {}, _from_claude
+    raise BadConfig(f"{path} names no MCP servers in any form that hotset knows: mcpServers, servers, mcp_servers or mcp")
+
+
+def _called(path: Path) -> str:
+    """The program whose file it is by its name; empty for a name that tells nothing."""
+    return next((client for part, client in _FILES.items() if part in path.parts), "")
+
+
+def _of_project(projects: Mapping[str, Any], project: Path | None) -> Mapping[str, Any]:
+    match projects.get(str(project)) if project else None:
+        case {"mcpServers": dict(entries)}:
+            return entries
+    return {}
+
+
+def _taken(entry: object, translate: _Translate, places: Places, notes: dict[str, str], name: str) -> dict[str, Any]:
+    if not isinstance(entry, dict):
+        raise _Skip("it is no object")
+    if entry.get("disabled") is True or entry.get("enabled") is False:
+        raise _Skip("it is switched off there")
+    taken = translate(entry, places)
+    if runs_hotset(taken):
+        raise _Skip("it is hotset itself")
+    left = [key for key in ("enabled_tools", "disabled_tools", "tools", "oauth", "scopes") if entry.get(key)]
+    if left:
+        notes[name] = f"not taken over: {', '.join(left)}."
+    return taken
+
+
+def runs_hotset(entry: Mapping[str, Any]) -> bool:
+    """Would it come back to us?"""
+    command, args = entry.get("command"), entry.get("args", [])
+    if isinstance(command, str) and isinstance(args, list):
+        words = [_VERSION.split(PurePath(word).name)[0] for word in (command, *map(str, args))]
+        return words[0] == "hotset" or ("hotset", "mcp") in pairwise(words)
+    try:
+        parts = urlsplit(str(entry.get("url", "")))
+        return parts.hostname in _LOOPBACK and bool(_OWN_PATH.fullmatch(parts.path))
+    except ValueError:
+        return False
+
+
+def _from_claude(entry: Mapping[str, Any], places: Places) -> dict[str, Any]:
+    """Claude Code's own variables are ours; Cursor's are VS Code's. An address without a type is taken for streamable HTTP."""
+    if "headersHelper" in entry:
+        raise _Skip("a program makes its headers (headersHelper): put them into headers")
+    return _from_vscode(entry, places)
+
+
+def _from_vscode(entry: Mapping[str, Any], places: Places) -> dict[str, Any]:
+    if "envFile" in entry:
+        raise _Skip("more variables stand in a file (envFile): put them into env")
+    if entry.get("sandboxEnabled"):
+        raise _Skip("it runs in a sandbox there, which hotset does not have")
+    return _with(_entry(entry), lambda text: _EDITOR_PLACE.sub(lambda match: _editor_value(match[1], places), text))
+
+
+def _editor_value(inside: str, places: Places) -> str:
+    kind, _, name = inside.partition(":")
+    known = {
+        "userHome": places.home,
+        "workspaceFolder": places.project,
+        "workspaceRoot": places.project,
+        "workspaceFolderBasename": places.project.name if places.project else None,
+        "cwd": places.project,
+        "pathSeparator": "/",
+        "/": "/",
+    }
+    if inside in known:
+        if known[inside] is None:
+            raise _Skip(f"it needs the folder ${{{inside}}}: import it from within the project")
+        return literal(str(known[inside]))
+    if kind == "env" and NAME.fullmatch(name):
+        return f"${{{name}}}"
+    if kind == "input":
+        raise _Skip(
+            f"it asks for the input {name[:80]!r} when it starts: put that into a variable, and ${{VARIABLE}} in its place"
+        )
+    if name and not name.startswith("-"):
+        raise _Skip(f"it uses ${{{inside[:80]}}}, which only that program can resolve")
+    return f"${{{inside}}}"
+
+
+def _from_codex(entry: Mapping[str, Any], _: Places) -> dict[str, Any]:
+    if entry.get("experimental_environment") not in (None, "local"):
+        raise _Skip("it runs on another machine there")
+    taken = _with(_entry(entry), literal)
+    if "command" in taken:
+        names = list(_variables(entry.get("env_vars", [])))
+        taken["env"] = {**{name: f"${{{name}:-}}" for name in names}, **taken.get("env", {})}
+        if not taken["env"]:
+            del taken["env"]
+        return taken
+    headers = {key: literal(value) for key, value in _texts(entry.get("http_headers", {}))}
+    headers |= {key: f"${{{value}}}" for key, value in _texts(entry.get("env_http_headers", {}))}
+    if isinstance(token := entry.get("bearer_token_env_var"), str):
+        headers["Authorization"] = f"Bearer ${{{token}}}"
+    return {**taken, "headers": headers} if headers else taken
+
+
+def _variables(names: object) -> Iterator[str]:
+    """Codex passes these on: a name, or an object with one."""
+    for each in names if isinstance(names, list) else ():
+        name = each.get("name") if isinstance(each, dict) else each
+        if isinstance(each, dict) and each.get("source") == "remote":
+            raise _Skip(f"it takes the variable {name} from another machine")
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise _Skip("env_vars is no list of names of variables")
+        yield name
+
+
+def _from_opencode(entry: Mapping[str, Any], _: Places) -> dict[str, Any]:
+    if "command" not in entry and "url" not in entry:
+        raise _Skip("it only switches a server on or off that stands elsewhere")
+    command = entry.get("command")
+    if isinstance(command, list) and command:
+        entry = {**entry, "command": command[0], "args": command[1:]}
+    if "environment" in entry:
+        entry = {**entry, "env": entry["environment"]}
+    return _with(_entry(entry), lambda text: _OPENCODE_PLACE.sub(_opencode_value, literal(text)))
+
+
+def _opencode_value(match: re.Match[str]) -> str:
+    kind, name = match[1], match[2]
+    if kind == "file":
+        raise _Skip(f"a value stands in the file {name[:80]!r}: put it into a variable, and ${{VARIABLE}} in its place")
+    if not NAME.fullmatch(name):
+        raise _Skip(f"{name[:80]!r} is no name of a variable")
+    return f"${{{name}:-}}"
+
+
+def _entry(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What we know of an entry, under our names for it."""
+    keys = ("command", "args", "env", "cwd") if "command" in entry else ("type", "url", "headers")
+    taken = {key: entry[key] for key in keys if entry.get(key) not in (None, [], {}, "")}
+    if taken.get("type") == "remote":
+        del taken["type"]
+    return taken
+
+
+def _with(entry: dict[str, Any], said: Callable[[str], str]) -> dict[str, Any]:
+    """The entry with each text as `said` has it; what has no such form stays for `check_entry` to refuse."""
+
+    def value(each: Any) -> Any:
+        if isinstance(each, str):
+            return said(each)
+        if isinstance(each, list):
+            return [value(one) for one in each]
+        return {key: value(one) for key, one in each.items()} if isinstance(each, dict) else each
+
+    return {key: each if key == "type" else value(each) for key, each in entry.items()}
+
+
+def _texts(pairs: object) -> Iterator[tuple[str, str]]:
+    for key, value in pairs.items() if isinstance(pairs, dict) else ():
+        if not isinstance(value, str):
+            raise _Skip("a header is no text")
+        yield key, value

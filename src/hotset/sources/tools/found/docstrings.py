@@ -1,0 +1,136 @@
+"""What a docstring says of a function: what it does, takes and needs, in the styles of Google, NumPy and Sphinx."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from inspect import cleandoc
+
+_LONGEST = 4000  # characters of a description: what a model reads before it has even chosen the tool
+_LONGEST_PARAMETER = 1000
+_PARAMETERS = ("args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters")
+_SECTIONS = (*_PARAMETERS, "returns", "return", "yields", "raises", "example", "examples", "attributes", "see also", "references")
+_GOOGLE_HEAD = re.compile(r"([A-Za-z][A-Za-z ]{2,20}):\s*")
+_UNDERLINE = re.compile(r"\s*-{3,}\s*")
+_GOOGLE_NAME = re.compile(r"\*{0,2}(\w+)(?:\s*\([^)\n]{0,200}\))?\s*:(?:\s+(.*)|$)")
+_NUMPY_NAMES = re.compile(r"(\w+(?:\s*,\s*\w+)*)(?:\s*:.*)?")
+_SPHINX = re.compile(r"[:@]param(?:eter)?\s+(?:[^:\n]{0,200}\s)?\*{0,2}(\w+)\s*:\s*(.*)")
+_SPHINX_FIELD = re.compile(r"[:@](?:param|parameter|type|returns?|rtype|raises?|yields?)\b[^:\n]{0,200}:")
+_DEPENDS = re.compile(r"\s*depends(?: on)?:\s*(.+)", re.IGNORECASE)
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a docstring told."""
+
+    description: str = ""
+    """What stands in front of the first section."""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    depends: tuple[str, ...] = ()
+    """Names of tools, from a line `Depends: a, b`."""
+
+
+def told(docstring: str) -> Told:
+    lines = cleandoc(docstring).splitlines()
+    depends = tuple(name for line in lines if (match := _DEPENDS.fullmatch(line)) for name in tool_names(match[1]))
+    lines = [line for line in lines if not _DEPENDS.fullmatch(line)]
+    prose = lines[: next((at for at in range(len(lines)) if _begins_section(lines, at)), len(lines))]
+    parameters: dict[str, str] = {}
+    for name, text in (*_sphinx(lines), *_sections(lines)):
+        parameters.setdefault(name, _one_line(text)[:_LONGEST_PARAMETER])
+    return Told("\n".join(prose).strip()[:_LONGEST], {name: text for name, text in parameters.items() if text}, depends)
+
+
+def tool_names(text: str) -> tuple[str, ...]:
+    """Names of tools in a list with commas."""
+    return tuple(name for each in text.split(",") if _TOOL_NAME.fullmatch(name := each.strip().strip("`.")))
+
+
+def _begins_section(lines: list[str], at: int) -> bool:
+    line = lines[at]
+    if line[:1].isspace():
+        return False
+    return bool(_section(lines, at)) or bool(_SPHINX_FIELD.match(line))
+
+
+def _section(lines: list[str], at: int) -> str:
+    """The name of the section that begins here, in small letters; empty where none does."""
+    line = lines[at]
+    if (match := _GOOGLE_HEAD.fullmatch(line)) and match[1].lower() in _SECTIONS:
+        return match[1].lower()
+    underlined = at + 1 < len(lines) and _UNDERLINE.fullmatch(lines[at + 1])
+    return line.strip().lower() if underlined and line.strip().lower() in _SECTIONS else ""
+
+
+def _sections(lines: list[str]) -> Iterator[tuple[str, str]]:
+    at = 0
+    while at < len(lines):
+        name = "" if lines[at][:1].isspace() else _section(lines, at)
+        at += 1
+        if name not in _PARAMETERS:
+            continue
+        if at < len(lines) and _UNDERLINE.fullmatch(lines[at]):
+            end = _end(lines, at + 1, indented=False)
+            yield from _numpy(lines[at + 1 : end])
+        else:
+            end = _end(lines, at, indented=True)
+            yield from _google(lines[at:end])
+        at = end
+
+
+def _end(lines: list[str], start: int, *, indented: bool) -> int:
+    """Where a section ends: at the next one, or where its indentation does."""
+    for at in range(start, len(lines)):
+        line = lines[at]
+        if line.strip() and not line[:1].isspace() and (indented or _begins_section(lines, at)):
+            return at
+    return len(lines)
+
+
+def _google(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """Entries stand as deep as the first one; what is deeper goes on with the last."""
+    depth = next((_depth(line) for line in lines if line.strip()), 0)
+    name, text = "", ""
+    for line in lines:
+        match = _GOOGLE_NAME.fullmatch(line.strip()) if line.strip() and _depth(line) <= depth else None
+        if match is None:
+            text += f" {line.strip()}"
+            continue
+        yield name, text
+        name, text = match[1], match[2] or ""
+    yield name, text
+
+
+def _numpy(lines: list[str]) -> Iterator[tuple[str, str]]:
+    names: list[str] = []
+    text = ""
+    for line in lines:
+        if line[:1].isspace() or not line.strip():
+            text += f" {line.strip()}"
+            continue
+        yield from ((name, text) for name in names)
+        match = _NUMPY_NAMES.fullmatch(line.strip())
+        names, text = [each.strip() for each in match[1].split(",")] if match else [], ""
+    yield from ((name, text) for name in names)
+
+
+def _sphinx(lines: list[str]) -> Iterator[tuple[str, str]]:
+    name, text = "", ""
+    for line in lines:
+        match = _SPHINX.fullmatch(line.strip())
+        if match or _SPHINX_FIELD.match(line.strip()) or not line.strip():
+            yield name, text
+            name, text = (match[1], match[2]) if match else ("", "")
+        else:
+            text += f" {line.strip()}"
+    yield name, text
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

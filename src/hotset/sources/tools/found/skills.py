@@ -1,0 +1,236 @@
+"""Agent Skills: folders with a SKILL.md. What it says is read; typed functions of its scripts are tools; nothing is run.
+
+A skill of the project hides one of the user's that has the same name. It is never trusted by itself: whoever cloned the project
+did not choose it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
+
+from hotset.errors import BadInput, Malformed
+from hotset.nouns.tool import Origin, Source, Stdio, Tool
+from hotset.sources.code.opening import MOST_BYTES, NotTaken, Root, shown
+from hotset.sources.tools.found.folders import DEEPEST, EXCLUDED, Listing, content_marks, entries, link_marks, listing, script_of
+from hotset.sources.tools.found.frontmatter import Frontmatter, read_frontmatter
+from hotset.sources.tools.found.memo import Memo
+from hotset.sources.tools.found.signatures import Function, Script, own_names
+from hotset.sources.tools.found.skill import SKILL_FILE, Found, Skill, SkillFolder
+from hotset.sources.tools.found.skill_reading import read_skill
+from hotset.sources.tools.found.stamps import stamp_of
+from hotset.sources.tools.found.validating import LONGEST_DESCRIPTION, validate
+from hotset.sources.tools.naming import RESERVED, full_name, slug
+
+__all__ = ["Found", "Skill", "SkillFolder", "find_skills", "read_skill", "skill_folders", "validate"]
+
+_MOST_FOLDERS = 2000
+_PLACES = (".agents/skills", ".claude/skills")
+_SCRIPTS = "scripts"
+_SCRIPT = re.compile(r"scripts/[^_/][^/]*\.py")
+_looks: Memo[Found] = Memo(4096)
+_FORMAT = "1"  # of what is made of a skill; counted up when the same files give other tools
+_FILE_PARAMETER = {
+    "type": "object",
+    "properties": {"file": {"type": "string", "description": "A file of the skill; without it, its instructions and its files."}},
+    "additionalProperties": False,
+}
+
+
+def skill_folders(project: Path, home: Path, more: Sequence[str] = ()) -> tuple[SkillFolder, ...]:
+    """Where clients look for skills, the project's first. `more` are folders of the user's, or of any project if relative."""
+    named = [Path(each).expanduser() for each in more]
+    own = [*(each for each in named if each.is_absolute()), *(home / each for each in _PLACES)]
+    theirs = {path.resolve() for path in own}
+    came = [*(project / each for each in named if not each.is_absolute()), *(project / each for each in _PLACES)]
+    return (
+        *(SkillFolder(path, trusted=False, within=project) for path in came if path.resolve() not in theirs),
+        *(SkillFolder(path, trusted=True) for path in own),
+    )
+
+
+def find_skills(folders: Sequence[SkillFolder]) -> Found:
+    """Every skill of these folders; of two with one name the first. What has not changed is not read again."""
+    troubles: list[str] = []
+    roots = _roots(folders, troubles)
+    skills: dict[str, Skill] = {}
+    for folder, root in roots.items():
+        for place, names in _places(root, roots, troubles):
+            looked = _look(place, names, folder.trusted)
+            troubles += looked.troubles
+            for skill in looked.skills:
+                if (other := skills.get(skill.source.name)) is None:
+                    skills[skill.source.name] = skill
+                else:
+                    troubles.append(f"skill {shown(str(place))} is left out: {shown(str(other.folder))} has the same name")
+    return Found(tuple(skills.values()), tuple(troubles))
+
+
+def _roots(folders: Sequence[SkillFolder], troubles: list[str]) -> Mapping[SkillFolder, Path]:
+    """The folders that exist, each once, and where each really is. One that a project leads elsewhere is none."""
+    roots: dict[SkillFolder, Path] = {}
+    for folder in folders:
+        real = folder.path.resolve()
+        if not real.is_dir() or real in roots.values():
+            continue
+        if folder.within is None or real.is_relative_to(folder.within.resolve()):
+            roots[folder] = real
+        else:
+            troubles.append(f"{shown(str(folder.path))} is left out: it is a link that leads out of the project")
+    return roots
+
+
+def _places(root: Path, roots: Mapping[SkillFolder, Path], troubles: list[str]) -> Iterator[tuple[Path, frozenset[str]]]:
+    """Folders with a SKILL.md, and what lies in them; not looking for more inside of one."""
+    waiting = [(root, 0)]
+    looked = 0
+    while waiting:
+        folder, depth = waiting.pop()
+        looked += 1
+        if looked > _MOST_FOLDERS:
+            troubles.append(f"{shown(str(root))} has more than {_MOST_FOLDERS:,} folders: the rest is not looked at")
+            return
+        noted = Listing()
+        below = list(entries(folder, noted))
+        if not noted.whole:
+            troubles.append(f"{shown(str(folder))} cannot be read, or not all of it: it has too much in it, or is not yours")
+        names = frozenset(entry.name for entry in below)
+        if SKILL_FILE in names:
+            yield folder, names
+            continue
+        if SKILL_FILE.lower() in names:
+            troubles.append(
+                f"skill {shown(str(folder))} is left out: its file must be called {SKILL_FILE}, in just these letters"
+            )
+        for entry in reversed(below):
+            if entry.is_symlink():
+                if not _is_found_anyway(folder / entry.name, roots):
+                    troubles.append(f"{shown(entry.path)} is left out: it is a link that leads out of the folders with skills")
+            elif depth < DEEPEST and entry.name not in EXCLUDED and entry.is_dir(follow_symlinks=False):
+                waiting.append((folder / entry.name, depth + 1))
+
+
+def _is_found_anyway(link: Path, roots: Mapping[SkillFolder, Path]) -> bool:
+    """A link to another place where we look: it is found there. One to a file is nothing to us."""
+    try:
+        target = link.resolve()
+        return not target.is_dir() or any(target.is_relative_to(root) for root in roots.values())
+    except (OSError, RuntimeError):
+        return True
+
+
+def _look(place: Path, names: frozenset[str], trusted: bool) -> Found:
+    """One skill, or why it is none.
+
+    Of a skill that is not trusted every file counts, also what Python compiled or a package manager installed: code that is not
+    looked at could come in there after somebody agreed to the rest.
+    """
+    deepest = DEEPEST if _SCRIPTS in names else 0
+    there = listing(place, deepest=deepest, excluded=EXCLUDED if trusted else frozenset())
+    links = link_marks(place, there)
+    own_python = ".venv" in names and (place / ".venv/bin/python").is_file()
+    key = (place, trusted, names, own_python, there.whole, *there.files.items(), *links.items(), *there.special)
+
+    def look() -> Found:
+        troubles: list[str] = []
+        try:
+            with Root(place) as root:
+                return Found((_skill(root, there, trusted, troubles),), tuple(troubles))
+        except BadInput as error:
+            return Found(troubles=(*troubles, f"skill {shown(str(place))} is left out: {error}"))
+
+    return _looks.get(key, look)
+
+
+def _skill(root: Root, there: Listing, trusted: bool, troubles: list[str]) -> Skill:
+    """Raises `BadInput` where it cannot be used at all."""
+    where = f"skill {shown(str(root.folder))}"
+    head = _head(root, trusted)
+    troubles += [f"{where}: {each}" for each in head.troubles]
+    name, description = _said(head, root.folder)
+    source = slug(name)
+    if source in RESERVED:
+        raise Malformed(f"the name {source} is hotset's own: rename it")
+    scripts = _scripts(root, there, trusted, troubles)
+    if scripts and not trusted and not there.whole:
+        troubles.append(f"{where} can be read, but not run: it has more files than hotset can watch")
+        scripts = {}
+    launch = _launch(root.folder, scripts) if scripts else None
+    marks = content_marks(root, there, hard_links=trusted) if launch else {}
+    tools = (_reader(source, description), *_tools(source, description, scripts))
+    stamp = stamp_of(launch, {**marks, SKILL_FILE: _digest(head), "": _FORMAT})
+    made = Source(source, Origin.SKILL, launch, stamp, shared=True, trusted=trusted)
+    return Skill(made, tools, root.folder, name, description)
+
+
+def _head(root: Root, trusted: bool) -> Frontmatter:
+    try:
+        data = root.read(SKILL_FILE, MOST_BYTES, hard_links=trusted).data
+    except NotTaken as error:
+        raise Malformed(f"{SKILL_FILE} is not read: {error.why}") from error
+    return read_frontmatter(data.decode("utf-8", "replace"))
+
+
+def _said(head: Frontmatter, place: Path) -> tuple[str, str]:
+    name, description = head.fields.get("name"), head.fields.get("description")
+    if not isinstance(description, str) or not description.strip():
+        raise Malformed("it has no description: nobody would know when to use it")
+    return (name if isinstance(name, str) and name.strip() else place.name).strip(), description.strip()[:LONGEST_DESCRIPTION]
+
+
+def _scripts(root: Root, there: Listing, trusted: bool, troubles: list[str]) -> dict[str, Script]:
+    """Those that have something to call, by path; others are left to be read."""
+    found: dict[str, Script] = {}
+    where = f"skill {shown(str(root.folder))}"
+    strange = [path for path in (*there.links, *there.special) if path.startswith(f"{_SCRIPTS}/")]
+    troubles += [f"{where}: {shown(path)} is not read: a link, or no regular file" for path in strange]
+    for path, at in there.files.items():
+        if not _SCRIPT.fullmatch(path):
+            continue
+        try:
+            script = script_of(root, path, at, hard_links=trusted)
+        except NotTaken as error:
+            troubles.append(f"{where}: {shown(path)} is not read: {error.why}")
+            continue
+        if script.trouble:
+            troubles.append(f"{where}: {shown(path)}: {script.trouble}")
+        if any(not _is_command(each) for each in script.functions):
+            found[path] = script
+    return found
+
+
+def _is_command(function: Function) -> bool:
+    """`main` without parameters reads a command line: nothing that a model could call."""
+    return function.name == "main" and b'"properties":{}' in function.parameters
+
+
+def _reader(source: str, description: str) -> Tool:
+    return Tool(full_name(source, ""), source, Origin.SKILL, "", description, json.dumps(_FILE_PARAMETER).encode())
+
+
+def _tools(source: str, about: str, scripts: Mapping[str, Script]) -> Iterator[Tool]:
+    """What nobody described is described by its name and by what its skill is about."""
+    by_name = {PurePath(path).stem: script for path, script in scripts.items()}
+    own = own_names(by_name)
+    for name, script in by_name.items():
+        for each in script.functions:
+            if _is_command(each):
+                continue
+            called = own[name, each.name]
+            description = each.description or f"{each.name.replace('_', ' ')}. {about.partition('. ')[0]}"
+            full = full_name(source, called)
+            yield Tool(full, source, Origin.SKILL, called, description, each.parameters, depends=each.depends)
+
+
+def _launch(folder: Path, scripts: Mapping[str, Script]) -> Stdio:
+    from hotset.sources.tools.running.processes import host_launch  # noqa: PLC0415 - asyncio, which a look at files does not need
+
+    return host_launch(folder, [folder / path for path in scripts])
+
+
+def _digest(head: Frontmatter) -> str:
+    """Of what makes the tool; what else the file says is read when it is asked for."""
+    return hashlib.sha256(json.dumps(head.fields).encode()).hexdigest()

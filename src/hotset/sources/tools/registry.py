@@ -1,0 +1,349 @@
+"""The tools that live, in `registry.json`: a file in step with every change, which a person can read and edit.
+
+It holds the tools that were created, used, pinned or put there by hand; any other is implied. Times are UTC, to the
+millisecond; a person may also write a date, another zone or seconds since 1970. Keys that mean nothing here are kept.
+
+A use is counted at once and written a fifth of a second later together with those that came meanwhile, off the caller's
+path; one that wakes an inactive tool is written without waiting. All else is written before the call returns.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from hotset.errors import StoreFailed
+from hotset.nouns.tool import Life, Origin, Status
+from hotset.sources.tools.documents import Checked, Document
+from hotset.sources.tools.life import after_use, pinned, reborn
+from hotset.sources.tools.soon import Soon
+
+FILE = "registry.json"
+_FORMAT = 1
+_GATHER = 0.2  # seconds
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST_CALLS = 10**12  # more than that was a slip of the hand
+_LATEST = 253_402_300_799.0  # the last second of the year 9999
+
+
+class Entries:
+    """The registry while it is changed."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._document = document
+        self._tools: dict[str, Any] = document["tools"]
+
+    def get(self, name: str) -> Life | None:
+        entry = self._tools.get(name)
+        return None if entry is None else life_from(name, entry)
+
+    def put(self, life: Life) -> Life:
+        entry = self._tools.get(life.name, {})
+        self._tools[life.name] = {**entry, **life_as_json(life)}
+        if life.inactive_since is None:
+            self._tools[life.name].pop("inactive_since", None)
+        return life
+
+    def drop(self, name: str) -> None:
+        self._tools.pop(name, None)
+
+    def lives(self) -> dict[str, Life]:
+        return _lives(self._document)
+
+    @property
+    def swept(self) -> float | None:
+        """When it was last gone through."""
+        return _swept(self._document)
+
+    @swept.setter
+    def swept(self, now: float) -> None:
+        self._document["swept"] = time_as_json(now)
+
+
+class Registry:
+    """One project's. Any thread may use it, and several processes may have one each."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
+        self._document = Document(folder / FILE, _check)
+        self._clock = clock
+        self._changing = threading.RLock()
+        self._using = threading.Lock()  # held for moments only: whoever tells of a use waits for no disk
+        self._uses: dict[str, _Uses] = {}
+        self._leaving: dict[str, _Uses] = {}
+        """On their way to the file."""
+        self._known: dict[str, Life] | None = None
+        """What the file said when somebody last looked."""
+        self._soon = Soon(self._try_to_write, _GATHER)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Every use that was told is written, or a trouble tells why not."""
+        self._soon.close()
+
+    @property
+    def path(self) -> Path:
+        return self._document.path
+
+    def lives(self, known: Mapping[str, Origin] | None = None) -> Mapping[str, Life]:
+        """By name: all that live, and of the `known` also those that do not, as if they had come just now."""
+        now = self._now()
+        lives = {name: Life(name, born=now, origin=origin) for name, origin in (known or {}).items()}
+        with self._changing:  # a use that is on its way would be counted twice, or not at all
+            lives |= self._look()
+            with self._using:
+                waiting = _all_of(self._leaving, self._uses)
+        for name, uses in waiting.items():
+            lives[name] = uses.added_to(lives.get(name))
+        return lives
+
+    def is_pinned(self, name: str) -> bool:
+        """As the file says now, whoever changed it."""
+        try:
+            entry = self._document.read()["tools"].get(name)
+        except StoreFailed as error:
+            self._document.trouble(str(error))
+            entry = None
+        return entry is not None and life_from(name, entry).pinned
+
+    def used(self, name: str, origin: Origin, seconds: float, *, failed: bool = False) -> Life:
+        """Counts a call, and gives what is known of the tool with it. Waits for no disk but at the first use, and never fails."""
+        now = self._now()
+        if self._known is None:
+            self._look()
+        with self._using:
+            new = self._uses.get(name) or _Uses(Life(name, born=now, origin=origin))
+            self._uses[name] = new = _Uses(after_use(new.since, now, round(seconds, 6), failed=failed))
+            before = (self._known or {}).get(name)
+            leaving = self._leaving.get(name)
+        self._soon.ask(at_once=before is not None and before.status is Status.INACTIVE)
+        return new.added_to(before if leaving is None else leaving.added_to(before))
+
+    def born(self, name: str, origin: Origin) -> Life:
+        """A tool came into being, or became another under the same name."""
+        now = self._now()
+        with self.changing() as entries:
+            known = entries.get(name)
+            return entries.put(
+                Life(name, born=now, origin=origin) if known is None else replace(reborn(known, now), origin=origin)
+            )
+
+    def pin(self, name: str, origin: Origin) -> Life:
+        with self.changing() as entries:
+            return entries.put(pinned(entries.get(name) or Life(name, born=self._now(), origin=origin), pin=True))
+
+    def unpin(self, name: str) -> Life | None:
+        """None where it does not live: then it is not pinned either."""
+        with self.changing() as entries:
+            known = entries.get(name)
+            return None if known is None else entries.put(pinned(known, pin=False))
+
+    def remove(self, *names: str) -> None:
+        """Forgets how they fared."""
+        with self.changing() as entries:
+            for name in names:
+                entries.drop(name)
+
+    @contextmanager
+    def changing(self) -> Iterator[Entries]:
+        """The registry as it is now, with every use; written when the block ends, unless it fails. Raises `StoreFailed`."""
+        with self._changing:
+            try:
+                with self._document.changing() as document:
+                    entries = Entries(document)
+                    with self._using:
+                        self._leaving, self._uses = self._uses, {}
+                    for name, uses in self._leaving.items():
+                        entries.put(uses.added_to(entries.get(name)))
+                    yield entries
+                known = entries.lives()
+                with self._using:
+                    self._known, self._leaving = known, {}
+            except BaseException:
+                with self._using:
+                    self._uses, self._leaving = _all_of(self._leaving, self._uses), {}
+                raise
+
+    def flush(self) -> None:
+        """Writes the uses that wait. Raises `StoreFailed`."""
+        with self._using:
+            waiting = bool(self._uses)
+        if waiting:
+            with self.changing():
+                pass
+
+    def troubles(self) -> Sequence[str]:
+        """What happened to the file, in sentences."""
+        return self._document.troubles()
+
+    def _try_to_write(self) -> None:
+        try:
+            self.flush()
+        except StoreFailed as error:  # the uses wait for the next attempt
+            self._document.trouble(str(error))
+
+    def _look(self) -> dict[str, Life]:
+        try:
+            known = _lives(self._document.read())
+        except StoreFailed as error:
+            self._document.trouble(str(error))
+            return self._known or {}
+        with self._using:
+            self._known = known
+        return known
+
+    def _now(self) -> float:
+        return round(self._clock(), 3)
+
+
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    """Calls that are not written yet, as the life of a tool that had no others."""
+
+    since: Life
+
+    def added_to(self, life: Life | None) -> Life:
+        if life is None:
+            return self.since
+        return replace(
+            self.since,
+            born=life.born,
+            origin=life.origin,
+            calls=life.calls + self.since.calls,
+            seconds=round(life.seconds + self.since.seconds, 6),
+            failures=life.failures + self.since.failures,
+            pinned=life.pinned,
+        )
+
+
+def _all_of(earlier: Mapping[str, _Uses], later: Mapping[str, _Uses]) -> dict[str, _Uses]:
+    both = {name: _Uses(uses.added_to(earlier[name].since)) for name, uses in later.items() if name in earlier}
+    return {**earlier, **later, **both}
+
+
+def life_as_json(life: Life) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "born": time_as_json(life.born),
+        "calls": life.calls,
+        "failures": life.failures,
+        "last_used": None if life.last_used is None else time_as_json(life.last_used),
+        "origin": life.origin.value,
+        "pinned": life.pinned,
+        "seconds": round(life.seconds, 6),
+        "status": life.status.value,
+    }
+    return told if life.inactive_since is None else {**told, "inactive_since": time_as_json(life.inactive_since)}
+
+
+def life_from(name: str, entry: Any) -> Life:
+    """Raises `ValueError` with what is wrong. What is missing has its default; without a birth it was born long ago."""
+    if not isinstance(entry, dict):
+        raise ValueError(f"{name} is not an object")  # noqa: TRY004 - of a file, not of a program
+    return _life_from(name, msgspec.json.encode(entry))
+
+
+@lru_cache(10_000)  # of 1,000 entries one changes: reading them all took 15 ms, and 1 ms with what is remembered here
+def _life_from(name: str, encoded: bytes) -> Life:
+    entry = msgspec.json.decode(encoded)
+    try:
+        return Life(
+            name,
+            born=time_from(entry.get("born", 0)),
+            origin=Origin(entry.get("origin", Origin.SERVER)),
+            calls=_number(entry.get("calls", 0)),
+            last_used=_time_or_none(entry.get("last_used")),
+            seconds=_amount(entry.get("seconds", 0.0)),
+            failures=_number(entry.get("failures", 0)),
+            status=Status(entry.get("status", Status.ACTIVE)),
+            inactive_since=_time_or_none(entry.get("inactive_since")),
+            pinned=_flag(entry.get("pinned", False)),
+        )
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
+def time_as_json(when: float) -> str:
+    moment = _EPOCH + timedelta(milliseconds=round(min(max(when, 0.0), _LATEST) * 1000))
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def time_from(said: Any) -> float:
+    """Raises `ValueError`."""
+    if isinstance(said, str):
+        moment = datetime.fromisoformat(said)
+        when = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    else:
+        when = _amount(said)
+    if not 0 <= when <= _LATEST:
+        raise ValueError(f"{said} is no time")
+    return round(when, 3)
+
+
+def _time_or_none(said: Any) -> float | None:
+    return None if said is None else time_from(said)
+
+
+def _number(said: Any) -> int:
+    amount = _amount(said)
+    if amount != int(amount):
+        raise ValueError(f"{said} is not a whole number")
+    return int(amount)
+
+
+def _amount(said: Any) -> float:
+    if isinstance(said, bool) or not isinstance(said, int | float) or not math.isfinite(said) or not 0 <= said <= _MOST_CALLS:
+        raise ValueError(f"{said!r} is not a number from 0 up")
+    return float(said)
+
+
+def _flag(said: Any) -> bool:
+    if not isinstance(said, bool):
+        raise ValueError(f"{said!r} is neither true nor false")  # noqa: TRY004 - of a file, not of a program
+    return said
+
+
+def _lives(document: Mapping[str, Any]) -> dict[str, Life]:
+    return {name: life_from(name, entry) for name, entry in document["tools"].items()}
+
+
+def _swept(document: Mapping[str, Any]) -> float | None:
+    return _time_or_none(document.get("swept"))
+
+
+def _check(found: dict[str, Any] | None, copy: dict[str, Any] | None) -> Checked:
+    """Each entry for itself: one slip of the hand costs one entry its edit, and no other."""
+    if found is None:
+        return Checked({"format": _FORMAT, "tools": {}}) if copy is None else _check(copy, None)
+    if not isinstance(found.get("tools", {}), dict):
+        return replace(_check(None, copy), wrong=("its tools are not an object",))
+    value = {"format": _FORMAT, **found, "tools": dict(found.get("tools", {}))}
+    good = {} if copy is None else _check(copy, None).value["tools"]
+    wrong = []
+    for name, entry in found.get("tools", {}).items():
+        try:
+            life_from(name, entry)
+        except ValueError as error:
+            wrong.append(str(error))
+            value["tools"].pop(name)
+            if name in good:
+                value["tools"][name] = good[name]
+    try:
+        _swept(value)
+    except ValueError as error:
+        wrong.append(f"swept: {error}")
+        value.pop("swept")
+    return Checked(value, tuple(wrong))

@@ -1,0 +1,227 @@
+"""All servers of one hotset, for callers of any thread: `call` starts what is needed, and what is not needed any more goes.
+
+One thread with an event loop does the work. It is started when something is to run, and ends when nothing does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import os
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hotset.errors import MemoryClosed
+from hotset.nouns.tool import Returned, Source, Tooling
+from hotset.sources.tools.running.processes import memory_of
+from hotset.sources.tools.running.session import Listed
+from hotset.sources.tools.running.shift import Past, Server, Shift
+
+_LINGER_SECONDS = 5.0  # after the last server ended: sources that are listed one after the other share what starts them
+_CLOSE_SECONDS = 10.0  # a shift takes up to five, and the warden two more
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A process, or a connection to one elsewhere. Times are the pool's clock's."""
+
+    source: str
+    session: str
+    """Empty where all sessions share it."""
+    pid: int | None
+    bytes: int
+    """In memory, with all that it started; 0 where that cannot be known."""
+    since: float
+    calls: int
+    last_used: float
+    protocol: str
+    """Of MCP; empty while it starts."""
+    pinned: bool
+    changed: bool
+    """It said that its tools are others than they were when they were last listed."""
+
+
+class Pool:
+    """May be made anywhere: nothing runs before the first call. Not after a fork, and not after `close`: then `MemoryClosed`."""
+
+    def __init__(
+        self, tooling: Tooling, *, project: Path, clock: Callable[[], float] = time.monotonic, linger: float = _LINGER_SECONDS
+    ) -> None:
+        self._tooling = tooling
+        self._project = project
+        self._clock = clock
+        self._linger = linger
+        self._past: dict[str, Past] = {}
+        self._lock = threading.Lock()
+        self._work: _Work | None = None
+        self._pid = os.getpid()
+        self._is_closed = False
+
+    def list_tools(self, source: Source) -> Listed:
+        """What its source offers now; a process that was started for this alone is stopped again. Raises `ToolFailed`."""
+        return _result(self._submit(lambda shift: shift.list_tools(source)))
+
+    def call(
+        self, source: Source, own_name: str, arguments: Mapping[str, Any], *, session: str = "", pinned: bool = False
+    ) -> Returned:
+        """Raises `ToolFailed`, which tells a model what to do. A tool that fails by itself returns so."""
+        return _result(self._submit(lambda shift: shift.call(source, own_name, arguments, session, pinned=pinned)))
+
+    async def call_async(
+        self, source: Source, own_name: str, arguments: Mapping[str, Any], *, session: str = "", pinned: bool = False
+    ) -> Returned:
+        """The same from an event loop. Where it is cancelled, the server is told that nobody waits any more."""
+        return await asyncio.wrap_future(
+            self._submit(lambda shift: shift.call(source, own_name, arguments, session, pinned=pinned))
+        )
+
+    def running(self) -> Sequence[Running]:
+        return tuple(
+            Running(
+                source=server.source.name,
+                session=server.session_name,
+                pid=session.pid if session is not None else None,
+                bytes=memory_of(session.pid) if session is not None and session.pid is not None else 0,
+                since=server.since,
+                calls=server.calls,
+                last_used=server.last_used,
+                protocol=session.protocol if session is not None else "",
+                pinned=server.pinned,
+                changed=session is not None and session.changed,
+            )
+            for server in self._servers()
+            for session in (server.session,)
+        )
+
+    def loaded(self) -> frozenset[str]:
+        """The names of the sources that run; costs nothing."""
+        return frozenset(server.source.name for server in self._servers())
+
+    def troubles(self) -> Mapping[str, str]:
+        """Sources that are left alone for a while because they failed to start again and again -> why."""
+        return {name: past.why for name, past in tuple(self._past.items()) if past.breaker.open}
+
+    def end_session(self, session: str) -> None:
+        """What ran for this session alone goes when it has answered what it was asked."""
+        if self._servers():
+            _result(self._submit(lambda shift: _at_once(shift.end_session, session)))
+
+    def stop(self, source_name: str) -> None:
+        """At once, also in the middle of a call; its next call starts it anew, however often it failed before."""
+        self._past.pop(source_name, None)
+        if self._servers():
+            _result(self._submit(lambda shift: shift.stop(source_name)))
+
+    def tend(self) -> None:
+        """Stops what nobody has used for too long; it is done by itself, too."""
+        if self._servers():
+            _result(self._submit(lambda shift: _at_once(shift.tend)))
+
+    def close(self) -> None:
+        """Ends every server, within a few seconds. May be called again."""
+        if os.getpid() != self._pid:
+            return
+        with self._lock:
+            self._is_closed = True
+            work, self._work = self._work, None
+        if work is not None:
+            work.end()
+            work.thread.join(_CLOSE_SECONDS)
+
+    def _servers(self) -> tuple[Server, ...]:
+        work = self._work
+        if work is None or os.getpid() != self._pid:
+            return ()
+        return tuple(server for server in work.shift.servers() if not server.has_ended)
+
+    def _submit(self, ask: Callable[[Shift], Coroutine[Any, Any, _Made]]) -> concurrent.futures.Future[_Made]:
+        if os.getpid() != self._pid:
+            raise MemoryClosed("the tools belong to the process that this one was forked from; open hotset anew in this one")
+        with self._lock:
+            if self._is_closed:
+                raise MemoryClosed("the tools are closed; open hotset anew")
+            if self._work is None:
+                self._work = _Work(self._make_shift, self._may_end, self._linger)
+            work = self._work
+            work.waiting += 1
+            future = asyncio.run_coroutine_threadsafe(ask(work.shift), work.loop)
+        future.add_done_callback(lambda _: self._answered(work))
+        return future
+
+    def _make_shift(self) -> Shift:
+        return Shift(self._tooling, self._project, self._clock, self._past)
+
+    def _answered(self, work: _Work) -> None:
+        with self._lock:
+            work.waiting -= 1
+
+    def _may_end(self, work: _Work) -> bool:
+        """Nobody waits, and from now on nobody else will give it anything to do."""
+        with self._lock:
+            if work.waiting == 0 and work.shift.is_empty and self._work is work:
+                self._work = None
+            return self._work is not work
+
+
+class _Work:
+    """A thread with an event loop, from the first need of one to the last."""
+
+    def __init__(self, make: Callable[[], Shift], may_end: Callable[[_Work], bool], linger: float) -> None:
+        self.waiting = 0
+        self.loop: asyncio.AbstractEventLoop
+        self.shift: Shift
+        self._make = make
+        self._may_end = may_end
+        self._linger = linger
+        self._ended: asyncio.Event
+        self._ready = threading.Event()
+        self.thread = threading.Thread(target=self._run, name="hotset-tools", daemon=True)
+        self.thread.start()
+        self._ready.wait()
+
+    def end(self) -> None:
+        """From any thread."""
+        self.loop.call_soon_threadsafe(self._ended.set)
+
+    def _run(self) -> None:
+        asyncio.run(self._work())
+
+    async def _work(self) -> None:
+        self.loop, self.shift, self._ended = asyncio.get_running_loop(), self._make(), asyncio.Event()
+        self._ready.set()
+        over = asyncio.create_task(self._until_over())
+        ended = asyncio.create_task(self._ended.wait())
+        await asyncio.wait([over, ended], return_when=asyncio.FIRST_COMPLETED)
+        over.cancel()
+        ended.cancel()
+        await self.shift.close()
+
+    async def _until_over(self) -> None:
+        while True:
+            await self.shift.until_empty()
+            await asyncio.sleep(self._linger)
+            if self._may_end(self):
+                return
+
+
+_Made = TypeVar("_Made")
+
+
+async def _at_once(act: Callable[..., None], *given: str) -> None:
+    """In the thread of the loop, which owns the servers."""
+    act(*given)
+
+
+def _result(future: concurrent.futures.Future[_Made]) -> _Made:
+    """Waits. Whoever is interrupted meanwhile, by Ctrl-C, no longer wants it."""
+    try:
+        return future.result()
+    except concurrent.futures.CancelledError:
+        raise MemoryClosed("the tools were closed in the middle of the call") from None
+    except KeyboardInterrupt:
+        future.cancel()
+        raise

@@ -1,0 +1,333 @@
+"""An MCP client: agrees on a version with a server, asks for its tools, and calls them.
+
+Both eras are spoken: the handshake of 2024-11-05 to 2025-11-25, and 2026-07-28, where every request carries all there is to know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from hotset.nouns.tool import Http, Returned, Source, Tool
+from hotset.sources.tools.naming import full_name
+from hotset.sources.tools.running.mirrors import Mirrors, mirrored, mirrors
+from hotset.sources.tools.running.rpc import (
+    HANDSHAKES,
+    HEADER_MISMATCH,
+    LARGEST,
+    METHOD_NOT_FOUND,
+    MODERN,
+    Connection,
+    NoAnswer,
+    NotUnderstood,
+    Refused,
+    TurnedAway,
+    decoded,
+)
+
+_CLIENT = {"name": "hotset", "version": "1"}  # of this client: it changes when what it says does
+_META = "io.modelcontextprotocol/"
+_ENVELOPE = {f"{_META}protocolVersion": MODERN, f"{_META}clientInfo": _CLIENT, f"{_META}clientCapabilities": {}}
+_MOST_TOOLS = 10_000
+_MOST_PAGES = 200
+_MOST_ROUNDS = 10  # of a call that is answered by "ask me again"; as many as the official client goes
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.25  # seconds between two of them, as the official client waits
+_LONGEST_NAME = 200  # characters of a server's name and version; they are only shown
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What a server says that it has."""
+
+    tools: tuple[Tool, ...]
+    instructions: str
+    """What it would like a model to know; nobody has checked it."""
+    server: str
+    """Its name and version, as it tells them."""
+    protocol: str
+
+
+async def greet(source: Source, connection: Connection, seconds: float, known: str = "") -> Session:
+    """Agrees on a version; `known` is the one that was agreed upon last time. Raises `ToolFailed`.
+
+    On a pipe the handshake goes first: servers of its era (rmcp before 3.0) end when anything else does, and those of both eras
+    take it. By HTTP it is the other way round: a server that keeps no sessions cannot forget one.
+    """
+    by_http = isinstance(source.launch, Http)
+    is_modern_first = known == MODERN or (by_http and known not in HANDSHAKES)
+    first, second = (_discover, _initialize) if is_modern_first else (_initialize, _discover)
+    async with _within(seconds):
+        try:
+            greeted = await first(connection, seconds / 2 if by_http else seconds)  # a process may take all of it to start
+        except (Refused, NoAnswer, NotUnderstood) as error:
+            try:
+                greeted = await second(connection, seconds)
+            except (Refused, NotUnderstood):
+                raise error from None
+    return Session(source, connection, greeted)
+
+
+class Session:
+    """A server that was greeted, and can be called until it ends."""
+
+    def __init__(self, source: Source, connection: Connection, greeted: _Greeted) -> None:
+        self._source = source
+        self._connection = connection
+        self._greeted = greeted
+        self._mirrors: dict[str, Mirrors] = {}
+
+    @property
+    def protocol(self) -> str:
+        return self._greeted.protocol
+
+    @property
+    def pid(self) -> int | None:
+        return self._connection.pid
+
+    @property
+    def gone(self) -> bool:
+        """It ended, or forgot us: whoever calls it now hears `NotDelivered`."""
+        return self._connection.gone
+
+    @property
+    def changed(self) -> bool:
+        """It said that its tools are others than they were when they were last listed."""
+        return self._connection.changed
+
+    async def list_tools(self, seconds: float) -> Listed:
+        """All that it offers, within bounds. What the protocol does not let be a tool is left out."""
+        self._connection.changed = False
+        tools: dict[str, Tool] = {}
+        async with _within(seconds):
+            async for each in self._told(seconds):
+                if each.name not in tools and len(tools) < _MOST_TOOLS and self._may_be_used(each):
+                    tools[each.name] = _tool(self._source, each)
+        return Listed(tuple(tools.values()), self._greeted.instructions, self._greeted.server, self.protocol)
+
+    async def call(self, own_name: str, arguments: Mapping[str, Any], seconds: float) -> Returned:
+        """What the tool gave; an error that the server answers with is a failure of the tool.
+
+        Raises `NoAnswer`, `NotUnderstood`, `ServerGone`, and `NotDelivered` where another session may be tried.
+        """
+        async with _within(seconds):
+            try:
+                return await self._called({"name": own_name, "arguments": arguments}, seconds)
+            except TurnedAway:
+                raise
+            except Refused as error:
+                return _failure(str(error))
+
+    def last_words(self) -> str:
+        return self._connection.last_words()
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+    async def _told(self, seconds: float) -> AsyncIterator[_Tool]:
+        cursor, seen, size = "", set[str](), 0
+        for _ in range(_MOST_PAGES):
+            try:
+                page = await self._ask("tools/list", {"cursor": cursor} if cursor else {}, seconds)
+            except Refused as error:
+                if error.code == METHOD_NOT_FOUND:  # it has prompts or resources, and no tools
+                    return
+                raise
+            size += len(page)
+            told = _read(page, _PAGE)
+            for each in told.tools:
+                with contextlib.suppress(NotUnderstood):
+                    yield _read(bytes(each), _TOOL)
+            cursor = told.nextCursor or ""
+            if not cursor or cursor in seen or size > LARGEST:
+                return
+            seen.add(cursor)
+
+    def _may_be_used(self, tool: _Tool) -> bool:
+        """A schema that marks arguments for headers where it must not makes a tool that must not be used; since 2026-07-28."""
+        if self.protocol != MODERN:
+            return True
+        marks = mirrors(_object(tool.inputSchema)[1])
+        if marks is not None:
+            self._mirrors[tool.name] = marks
+        return marks is not None
+
+    async def _called(self, params: dict[str, Any], seconds: float) -> Returned:
+        pause = _FIRST_PAUSE
+        for _ in range(_MOST_ROUNDS):
+            result = _read(await self._call(params, seconds), _RESULT)
+            if result.resultType == "complete" or self.protocol != MODERN:
+                return _returned(result)
+            if result.resultType != "input_required":
+                raise NotUnderstood(f"it answered with a {result.resultType[:40]!r}, which is no result of a tool")
+            if result.inputRequests or result.requestState is None:
+                return _failure("This tool wants to ask a person or a model something first, which cannot be done from here.")
+            params["requestState"] = result.requestState
+            await asyncio.sleep(pause)
+            pause = min(_LONGEST_PAUSE, 2 * pause)
+        return _failure("This tool wanted to be called again and again, and did not come to an end.")
+
+    async def _call(self, params: Mapping[str, Any], seconds: float) -> bytes:
+        own_name, arguments = params["name"], params["arguments"]
+        try:
+            return await self._ask("tools/call", params, seconds, mirrored(self._mirrors.get(own_name, {}), arguments))
+        except Refused as error:
+            if error.code != HEADER_MISMATCH or own_name in self._mirrors:
+                raise
+        # It looks for headers that only its schemas tell of, and has run nothing yet.
+        await self.list_tools(seconds)
+        return await self._ask("tools/call", params, seconds, mirrored(self._mirrors.get(own_name, {}), arguments))
+
+    async def _ask(
+        self, method: str, params: Mapping[str, Any], seconds: float, headers: Mapping[str, str] | None = None
+    ) -> bytes:
+        if self.protocol == MODERN:
+            params = {**params, "_meta": _ENVELOPE}
+        return await self._connection.ask(method, params, seconds, headers)
+
+
+class _Greeted(msgspec.Struct, frozen=True):
+    protocol: str
+    server: str
+    instructions: str
+
+
+class _Initialized(msgspec.Struct):
+    protocolVersion: str  # noqa: N815 - the wire's own names, here and below
+    serverInfo: Any = None  # noqa: N815
+    instructions: str | None = None
+
+
+class _Discovered(msgspec.Struct):
+    supportedVersions: list[str]  # noqa: N815
+    instructions: str | None = None
+    _meta: Any = None
+
+
+class _Page(msgspec.Struct):
+    tools: list[msgspec.Raw]
+    nextCursor: str | None = None  # noqa: N815
+
+
+class _Tool(msgspec.Struct):
+    name: str
+    title: str | None = None
+    description: str | None = None
+    inputSchema: msgspec.Raw = msgspec.Raw(b"{}")  # noqa: N815
+    annotations: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Result(msgspec.Struct):
+    content: msgspec.Raw = msgspec.Raw(b"[]")
+    isError: bool = False  # noqa: N815
+    structuredContent: msgspec.Raw = msgspec.Raw(b"")  # noqa: N815
+    resultType: str = "complete"  # noqa: N815
+    inputRequests: Any = None  # noqa: N815
+    requestState: str | None = None  # noqa: N815
+
+
+_INITIALIZED = msgspec.json.Decoder(_Initialized)
+_DISCOVERED = msgspec.json.Decoder(_Discovered)
+_PAGE = msgspec.json.Decoder(_Page)
+_TOOL = msgspec.json.Decoder(_Tool)
+_RESULT = msgspec.json.Decoder(_Result)
+
+
+async def _initialize(connection: Connection, seconds: float) -> _Greeted:
+    connection.speak("")
+    params = {"protocolVersion": HANDSHAKES[0], "capabilities": {}, "clientInfo": _CLIENT}
+    said = _read(await connection.ask("initialize", params, seconds), _INITIALIZED)
+    if said.protocolVersion not in HANDSHAKES:
+        raise NotUnderstood(
+            f"it speaks version {said.protocolVersion[:40]!r} of MCP; hotset speaks {MODERN}, {', '.join(HANDSHAKES)}"
+        )
+    connection.speak(said.protocolVersion)
+    await connection.tell("notifications/initialized")
+    return _Greeted(said.protocolVersion, _server(said.serverInfo), said.instructions or "")
+
+
+async def _discover(connection: Connection, seconds: float) -> _Greeted:
+    connection.speak(MODERN)
+    said = _read(await connection.ask("server/discover", {"_meta": _ENVELOPE}, seconds), _DISCOVERED)
+    if MODERN not in said.supportedVersions:
+        raise NotUnderstood(f"it speaks versions {', '.join(said.supportedVersions)[:80]} of MCP; hotset speaks {MODERN}")
+    meta = said._meta if isinstance(said._meta, dict) else {}  # noqa: SLF001 - the wire's own name
+    return _Greeted(MODERN, _server(meta.get(f"{_META}serverInfo")), said.instructions or "")
+
+
+def _server(info: Any) -> str:
+    if not isinstance(info, dict):
+        return ""
+    return " ".join(str(info[key]) for key in ("name", "version") if info.get(key))[:_LONGEST_NAME]
+
+
+@contextlib.asynccontextmanager
+async def _within(seconds: float) -> AsyncIterator[None]:
+    """Of all that is asked inside together."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise NoAnswer(f"it did not answer in {seconds:g} s") from None
+
+
+def _read(text: bytes, decoder: msgspec.json.Decoder[_Told]) -> _Told:
+    try:
+        told: _Told = decoded(text, decoder)
+    except (ValueError, RecursionError):
+        raise NotUnderstood("it answered with something that the protocol does not know") from None
+    return told
+
+
+def _tool(source: Source, told: _Tool) -> Tool:
+    annotations, about = _object(told.annotations)
+    title = told.title or about.get("title")
+    return Tool(
+        name=full_name(source.name, told.name),
+        source=source.name,
+        origin=source.origin,
+        own_name=told.name,
+        description=told.description or "",
+        parameters=_object(told.inputSchema, b'{"type":"object"}')[0],
+        title=title if isinstance(title, str) else "",
+        annotations=annotations,
+    )
+
+
+def _object(text: msgspec.Raw, otherwise: bytes = b"{}") -> tuple[bytes, dict[str, Any]]:
+    """A JSON object as it came, and as it reads; another one where it is none."""
+    try:
+        sound, value = _sound(text)
+    except NotUnderstood:
+        return otherwise, {}
+    return (sound, value) if isinstance(value, dict) and value else (otherwise, {})
+
+
+def _returned(result: _Result) -> Returned:
+    content, blocks = _sound(result.content)
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+        raise NotUnderstood("it answered with something that is no list of content")
+    structured = _sound(result.structuredContent)[0] if bytes(result.structuredContent) not in (b"", b"null") else None
+    return Returned(content, result.isError, structured)
+
+
+def _failure(sentence: str) -> Returned:
+    return Returned(msgspec.json.encode([{"type": "text", "text": sentence}]), failed=True)
+
+
+def _sound(text: msgspec.Raw) -> tuple[bytes, Any]:
+    """The bytes that came where anybody can read them, which is checked; otherwise what could be read of them."""
+    plain = bytes(text)
+    try:
+        return plain, msgspec.json.decode(plain)
+    except (ValueError, RecursionError):
+        value = _read(plain, _ANYTHING)
+        return msgspec.json.encode(value), value
+
+
+_ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+_Told = TypeVar("_Told")

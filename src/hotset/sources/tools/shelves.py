@@ -1,0 +1,180 @@
+"""The catalogue's files: one shelf for each source, written whole or not at all, by one process at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from hotset.errors import StoreBusy, StoreFailed, StoreTooNew
+from hotset.nouns.tool import Origin
+from hotset.sources.tools.naming import slug
+from hotset.sources.tools.pinning import Entry
+from hotset.store.folder import private_file, private_folder, sync_folder
+
+Stamp = tuple[int, int, int]
+"""Of a file: when it changed, its size, its inode. Another stamp, maybe another content."""
+
+FORMAT = 1
+_LOCK = ".lock"
+_ENDING = ".json"
+_PATIENCE = 10.0  # seconds; a change of the catalogue takes some milliseconds
+_POLL_SECONDS = 0.005
+
+
+class Label(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is kept of a source itself."""
+
+    name: str
+    origin: Origin
+    format: int = FORMAT
+    head: str = ""
+    """What stands in front of its tools' names."""
+    stamp: str = ""
+    trusted: bool = True
+    listed_at: float = 0.0
+    away: bool = False
+    """It is not configured any more. What was accepted of it is kept for the day it comes back."""
+    approved: str = ""
+    """For a source that lies in the project's folder: the stamp under which a person let it run."""
+    follow: bool = False
+    """It may run under other stamps too."""
+    words: Entry | None = None
+    """Its instructions to models, kept like a tool's description."""
+
+
+class Stored(Label, frozen=True, omit_defaults=True):
+    """A source with its tools, by the names that models call."""
+
+    tools: dict[str, Entry] = msgspec.field(default_factory=dict)
+
+
+class Unread(Label, frozen=True, omit_defaults=True):
+    """A shelf whose tools are not decoded yet."""
+
+    tools: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
+
+
+_Kind = TypeVar("_Kind", bound=Label)
+
+
+class Shelves:
+    """The folder with all of them. Reading needs no lock: a file is always whole."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = private_folder(folder)
+        self.troubles: dict[str, str] = {}
+        """Files that could not be read, and what was done with them."""
+
+    def file_of(self, source: str) -> str:
+        return f"{slug(source)}-{sha256(source.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}{_ENDING}"
+
+    def scan(self) -> dict[str, Stamp]:
+        with os.scandir(self.folder) as found:
+            return {
+                each.name: _stamp(each.stat())
+                for each in found
+                if each.name.endswith(_ENDING) and each.is_file(follow_symlinks=False)
+            }
+
+    def stamp(self, file: str) -> Stamp | None:
+        try:
+            return _stamp((self.folder / file).lstat())
+        except OSError:
+            return None
+
+    def changed_ns(self) -> int:
+        """When a name in the folder last changed."""
+        return self.folder.stat().st_mtime_ns
+
+    def read(self, file: str, kind: msgspec.json.Decoder[_Kind]) -> _Kind | None:
+        """None where there is none, or none that can be read: such a file is set aside, and told of."""
+        path = self.folder / file
+        try:
+            shelf = kind.decode(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self.troubles[file] = f"{path} cannot be read: {error.strerror}"
+            return None
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            self._set_aside(path)
+            return None
+        if shelf.format > FORMAT:
+            self.troubles[file] = f"{path} was written by a newer hotset; update this one, or remove the file"
+            return None
+        self.troubles.pop(file, None)
+        return shelf
+
+    def write(self, file: str, shelf: Stored) -> None:
+        """Under `alone` only."""
+        _refuse_newer(self, file)
+        write_whole(self.folder / file, msgspec.json.encode(shelf))
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """One at a time changes something, over all threads and processes."""
+        file = private_file(self.folder / _LOCK)
+        try:
+            deadline = time.monotonic() + _PATIENCE
+            while not _locked(file):
+                if time.monotonic() >= deadline:
+                    raise StoreBusy(f"another process has been changing {self.folder} for {_PATIENCE:.0f} s; try again later")
+                time.sleep(_POLL_SECONDS)
+            yield
+        finally:
+            os.close(file)
+
+    def _set_aside(self, path: Path) -> None:
+        aside = path.with_name(f"{path.name}.damaged")
+        self.troubles[path.name] = f"{path} was damaged and is now {aside.name}: what was accepted of its source is forgotten"
+        try:
+            path.replace(aside)
+        except FileNotFoundError:  # another process was faster
+            pass
+        except OSError as error:
+            self.troubles[path.name] = f"{path} is damaged and cannot be moved away: {error.strerror}"
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replaces a file of ours; whoever reads it meanwhile, and whoever loses power, has the old one or the new."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with os.fdopen(private_file(new), "wb") as file:
+            file.truncate()
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        raise StoreFailed(f"cannot write {path}: {error.strerror}") from error
+
+
+def _refuse_newer(shelves: Shelves, file: str) -> None:
+    try:
+        told = msgspec.json.decode((shelves.folder / file).read_bytes(), type=Label).format
+    except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
+        return
+    if told > FORMAT:
+        raise StoreTooNew(f"{shelves.folder / file} was written by a newer hotset; update this one")
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _stamp(found: os.stat_result) -> Stamp:
+    return found.st_mtime_ns, found.st_size, found.st_ino

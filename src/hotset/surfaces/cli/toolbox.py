@@ -1,0 +1,47 @@
+"""The toolbox as commands open it, with the store beside it where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from hotset.config import Config
+from hotset.nouns.turn import Event
+from hotset.surfaces.cli.options import Chosen
+from hotset.surfaces.cli.terminal import counting, say
+
+if TYPE_CHECKING:
+    from hotset.runtime.toolbox import Toolbox
+
+_PATIENCE = 30.0  # seconds for all servers together; a first start may fetch packages
+
+
+@contextmanager
+def opened(config: Config) -> Iterator[Toolbox]:
+    """For a command that looks, or calls one tool. Every use is in the audit."""
+    from hotset.runtime.toolbox import Toolbox  # noqa: PLC0415 - a quarter of a second; help should not pay for it
+    from hotset.runtime.toolbox_index import open_finding  # noqa: PLC0415
+    from hotset.store.sqlite import SqliteStore  # noqa: PLC0415
+
+    with closing(SqliteStore.open(config.folder)) as store:
+
+        def happened(event: Event) -> None:
+            store.keep(event)
+
+        finding = partial(open_finding, embedding=config.embedding)
+        with closing(Toolbox(config, finding, whose="hotset tools", happened=happened)) as toolbox:
+            yield toolbox
+
+
+def stock(toolbox: Toolbox, chosen: Chosen) -> None:
+    """Asks servers that are new for their tools, and tells which of them did not answer."""
+    waiting = len(toolbox.unlisted())
+    if waiting:
+        with counting("asking servers for their tools", waiting, quiet=chosen.quiet) as counter:
+            toolbox.stock(_PATIENCE, lambda _: counter.step())
+    else:
+        toolbox.stock(0.0)
+    for trouble in toolbox.troubles():
+        say(f"hotset: {trouble}", quiet=chosen.quiet)

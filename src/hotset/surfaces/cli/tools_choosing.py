@@ -1,0 +1,232 @@
+"""`hotset tools import|add|remove|approve|deny|allow|pin|unpin|restore`: what a person decides about tools."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hotset.errors import BadInput, NotFound
+from hotset.surfaces.cli.ending import FOUND, OK
+from hotset.surfaces.cli.options import Chosen, examples, of_project
+from hotset.surfaces.cli.terminal import count, emit, plain, say
+from hotset.surfaces.cli.toolbox import opened, stock
+
+_here = click.option("--here", is_flag=True, help="For this project alone, instead of all of yours.")
+_yes = click.option("--yes", is_flag=True, help="Do not ask; for scripts.")
+
+
+@click.command(
+    "import",
+    epilog=examples("hotset tools import", "hotset tools import ~/.codex/config.toml", "hotset tools import .mcp.json --here"),
+)
+@click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@of_project
+@_here
+@_yes
+def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -> int:
+    """Take over MCP servers from the files of other programs: Claude Code, Codex, Cursor, VS Code, opencode.
+
+    Without FILES, those of this project and of your home folder are looked for. What is imported can be started by your agents;
+    the other program's file stays as it is.
+    """
+    from hotset.sources.tools.found.clients import known_client_files, read_client  # noqa: PLC0415
+    from hotset.sources.tools.found.servers import add_servers  # noqa: PLC0415
+
+    config = chosen.config()
+    home = Path.home()
+    found: dict[str, dict[str, Any]] = {}
+    for file in files or known_client_files(config.project, home):
+        read = read_client(file, project=config.project, home=home)
+        say(f"{file} ({read.client}): {count(len(read.servers), 'server')}", quiet=chosen.quiet)
+        for name, entry in read.servers.items():
+            say(f"  {name}: {_launched(entry)}" + (f"  ({read.notes[name]})" if name in read.notes else ""), quiet=chosen.quiet)
+            found.setdefault(name, entry)
+        for name, why in read.skipped.items():
+            say(f"  {name} is left out: {why}", quiet=chosen.quiet)
+    if not found:
+        raise NotFound(f"no server to import was found; add one: {chosen.hint('tools add NAME -- COMMAND')}")
+    if not _agreed(f"Let your agents start {'it' if len(found) == 1 else 'them'}?", yes=yes):
+        return FOUND
+    added = add_servers(config.servers[-1 if here else 0], found)
+    emit("\n".join(added.added)) if added.added else None
+    for name in added.kept:
+        say(f"{name} stands there already, and stays as it is", quiet=chosen.quiet)
+    _tell_new(chosen)
+    return OK
+
+
+@click.command(
+    epilog=examples(
+        "hotset tools add files -- npx -y @modelcontextprotocol/server-filesystem .",
+        "hotset tools add wiki https://example.com/mcp --header 'Authorization=Bearer ${WIKI_TOKEN}'",
+        "hotset tools add github --env 'GITHUB_TOKEN=${GITHUB_TOKEN}' -- github-mcp-server stdio",
+    )
+)
+@click.argument("name")
+@click.argument("command", nargs=-1, required=True)
+@of_project
+@click.option("--env", metavar="NAME=VALUE", multiple=True, help="A variable for its process; ${NAME} is read when it starts.")
+@click.option("--header", metavar="NAME=VALUE", multiple=True, help="A header for every request, for a URL.")
+@click.option("--shared", is_flag=True, help="It keeps nothing between calls: one process for all sessions.")
+@_here
+def add(
+    chosen: Chosen,
+    name: str,
+    command: tuple[str, ...],
+    *,
+    env: tuple[str, ...],
+    header: tuple[str, ...],
+    shared: bool,
+    here: bool,
+) -> int:
+    """Add an MCP server: a command behind `--`, or a URL."""
+    from hotset.sources.tools.found.servers import add_servers  # noqa: PLC0415
+
+    if command[0].startswith(("http://", "https://")) and len(command) == 1:
+        entry: dict[str, Any] = {"url": command[0], **({"headers": _pairs(header)} if header else {})}
+    else:
+        entry = {"command": command[0], "args": list(command[1:]), **({"env": _pairs(env)} if env else {})}
+    entry |= {"shared": True} if shared else {}
+    file = chosen.config().servers[-1 if here else 0]
+    added = add_servers(file, {name: entry})
+    if added.kept:
+        raise BadInput(f"{name} stands in {file} already; take it out first: {chosen.hint(f'tools remove {name}')}")
+    _tell_new(chosen)
+    return OK
+
+
+@click.command(epilog=examples("hotset tools remove wiki"))
+@click.argument("name")
+@of_project
+def remove(chosen: Chosen, name: str) -> int:
+    """Take a server out again."""
+    from hotset.sources.tools.found.servers import remove_server  # noqa: PLC0415
+
+    failed: NotFound | None = None
+    for file in reversed(chosen.config().servers):
+        try:
+            remove_server(file, name)
+        except NotFound as error:
+            failed = error
+        else:
+            say(f"{name} is no longer in {file}", quiet=chosen.quiet)
+            return OK
+    raise failed or NotFound(f"no server {name}")
+
+
+@click.command(epilog=examples("hotset tools approve github__create_issue", "hotset tools approve pdf-forms --follow"))
+@click.argument("name")
+@of_project
+@click.option("--follow", is_flag=True, help="Of a skill: later changes of its files, too.")
+@_yes
+def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
+    """Allow a tool or a source that is new or has changed, after a look at what it says now."""
+    from hotset.sources.tools.catalogue import diff, readable  # noqa: PLC0415 - with the toolbox
+
+    with opened(chosen.config()) as toolbox:
+        stock(toolbox, chosen)
+        waiting = toolbox.waiting(name)
+        if not waiting:
+            say(f"nothing of {name} waits for approval", quiet=chosen.quiet)
+            return FOUND
+        for known in waiting:
+            emit(plain(f"{known.tool.name} ({known.state}): {known.why}\n{diff(known) or readable(known.tool)}\n"))
+        if not _agreed("Allow it?", yes=yes):
+            return FOUND
+        seen = waiting[0].digest if name == waiting[0].tool.name else ""
+        approved = toolbox.catalogue.approve(name, seen, follow=follow)
+    say(f"{', '.join(approved)}: allowed", quiet=chosen.quiet)
+    return OK
+
+
+@click.command(epilog=examples("hotset tools deny github__delete_repository", "hotset tools deny 'shell__*'"))
+@click.argument("pattern")
+@of_project
+def deny(chosen: Chosen, pattern: str) -> int:
+    """Forbid a tool, a source or a pattern of names in this project: it is neither found nor called."""
+    with opened(chosen.config()) as toolbox:
+        toolbox.catalogue.deny(pattern)
+    say(f"{pattern} is denied in this project", quiet=chosen.quiet)
+    return OK
+
+
+@click.command(epilog=examples("hotset tools allow github__delete_repository"))
+@click.argument("pattern")
+@of_project
+def allow(chosen: Chosen, pattern: str) -> int:
+    """Take a denial back."""
+    with opened(chosen.config()) as toolbox:
+        toolbox.catalogue.allow(pattern)
+    say(f"{pattern} is no longer denied", quiet=chosen.quiet)
+    return OK
+
+
+@click.command(epilog=examples("hotset tools pin files__read_file"))
+@click.argument("name")
+@of_project
+def pin(chosen: Chosen, name: str) -> int:
+    """Keep a tool: its process is not stopped to make room, and it never becomes inactive."""
+    with opened(chosen.config()) as toolbox:
+        stock(toolbox, chosen)
+        tool = toolbox.catalogue.resolve(name).tool
+        toolbox.registry.pin(tool.name, tool.origin)
+    say(f"{tool.name} is pinned", quiet=chosen.quiet)
+    return OK
+
+
+@click.command(epilog=examples("hotset tools unpin files__read_file"))
+@click.argument("name")
+@of_project
+def unpin(chosen: Chosen, name: str) -> int:
+    """Let a tool live by its use again."""
+    with opened(chosen.config()) as toolbox:
+        life = toolbox.registry.unpin(name)
+    if life is None:
+        raise NotFound(f"{name} was not pinned")
+    say(f"{name} is no longer pinned", quiet=chosen.quiet)
+    return OK
+
+
+@click.command(epilog=examples("hotset tools restore created__word_count"))
+@click.argument("name")
+@of_project
+def restore(chosen: Chosen, name: str) -> int:
+    """Bring back a tool that an agent wrote and that was let go because nobody used it."""
+    from hotset.store.sqlite import SqliteStore  # noqa: PLC0415 - with the toolbox
+
+    config = chosen.config()
+    with opened(config) as toolbox, closing(SqliteStore.open(config.folder)) as store:
+        toolbox.life.restore(name, store)
+    say(f"{name} is back", quiet=chosen.quiet)
+    return OK
+
+
+def _tell_new(chosen: Chosen) -> None:
+    """What the servers offer, as soon as they have said it."""
+    with opened(chosen.config()) as toolbox:
+        stock(toolbox, chosen)
+        number = sum(1 for _ in toolbox.catalogue.tools())
+    say(f"{count(number, 'tool')} can be found now; try: {chosen.hint('tools find WORDS')}", quiet=chosen.quiet)
+
+
+def _agreed(question: str, *, yes: bool) -> bool:
+    if yes:
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise BadInput("nobody is here to be asked; say it with --yes")
+    return click.confirm(question, default=False, err=True)
+
+
+def _launched(entry: dict[str, Any]) -> str:
+    return str(entry.get("url") or " ".join([str(entry.get("command", "")), *map(str, entry.get("args", ()))]))
+
+
+def _pairs(given: tuple[str, ...]) -> dict[str, str]:
+    for word in given:
+        if "=" not in word:
+            raise BadInput(f"{word!r}: say it as NAME=VALUE")
+    return dict(word.split("=", 1) for word in given)

@@ -1,0 +1,248 @@
+"""`hotset tools list|find|use|status|graph`: what there is, and what it does."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hotset.errors import BadInput, ToolFailed, ToolRefused
+from hotset.surfaces.cli.ending import FOUND, OK
+from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, say, shortened, size, span, table, width
+from hotset.surfaces.cli.toolbox import opened, stock
+
+_MOST_LISTED = 200
+_MOST_TOLD = 10
+
+
+@click.command("list", epilog=examples("hotset tools list", "hotset tools list --source github", "hotset tools list --json"))
+@of_project
+@click.option("--source", metavar="NAME", help="Only the tools of this server or skill.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=_MOST_LISTED, show_default=True, help="At most so many.")
+@as_json
+def list_(chosen: Chosen, source: str | None, limit: int, *, as_json: bool) -> int:
+    """Every tool that is known, with its state and its use."""
+    from hotset.sources.tools.life import tier  # noqa: PLC0415 - with the toolbox
+
+    with opened(chosen.config()) as toolbox:
+        stock(toolbox, chosen)
+        known = [each for each in toolbox.catalogue.tools() if source in (None, each.tool.source)]
+        lives = toolbox.registry.lives({each.tool.name: each.tool.origin for each in known})
+    now = time.time()
+    if as_json:
+        emit_json(
+            [
+                {
+                    "name": each.tool.name,
+                    "source": each.tool.source,
+                    "origin": each.tool.origin,
+                    "state": each.state,
+                    "why": each.why,
+                    "tier": tier(lives[each.tool.name], now),
+                    "calls": lives[each.tool.name].calls,
+                    "description": each.tool.description,
+                    "parameters": json.loads(each.tool.parameters),
+                }
+                for each in known
+            ]
+        )
+        return OK if known else FOUND
+    if not known:
+        say(f"no tool is known yet; add some: {chosen.hint('tools import')}", quiet=chosen.quiet)
+        return FOUND
+    rows = [
+        (
+            each.tool.name,
+            each.state,
+            tier(lives[each.tool.name], now),
+            str(lives[each.tool.name].calls),
+            _first_line(each.tool.description),
+        )
+        for each in known[:limit]
+    ]
+    table(("tool", "state", "tier", "calls", "what it does"), rows, right=(3,))
+    if len(known) > limit:
+        say(
+            f"\n{len(known) - limit:,} more; show them with --limit, or find one: {chosen.hint('tools find WORDS')}",
+            quiet=chosen.quiet,
+        )
+    return OK
+
+
+@click.command(epilog=examples('hotset tools find "read a file"', 'hotset tools find "open an issue" --source github --json'))
+@click.argument("query", nargs=-1, required=True)
+@of_project
+@click.option("--source", metavar="NAME", multiple=True, help="Only the tools of this server or skill.")
+@click.option("-n", "--limit", type=click.IntRange(1, 20), default=5, show_default=True, help="At most so many.")
+@as_json
+def find(chosen: Chosen, query: tuple[str, ...], source: tuple[str, ...], limit: int, *, as_json: bool) -> int:
+    """The tools that fit a task, best first, as an agent gets them."""
+    from hotset.sources.tools.checking import compact  # noqa: PLC0415 - with the toolbox
+
+    with opened(chosen.config()) as toolbox:
+        stock(toolbox, chosen)
+        ghosts = toolbox.find(" ".join(query), limit, source)
+    if as_json:
+        emit_json(
+            [
+                {
+                    "name": ghost.tool.name,
+                    "score": round(ghost.score, 4),
+                    "source": ghost.tool.source,
+                    "description": ghost.tool.description,
+                    "parameters": json.loads(ghost.tool.parameters),
+                }
+                for ghost in ghosts
+            ]
+        )
+    for ghost in () if as_json else ghosts:
+        first, _, rest = compact(ghost.tool).partition("\n")
+        emit(click.style(f"{ghost.score:.2f}  ", dim=True) + click.style(plain(first), fg="cyan"))
+        if rest:
+            emit("\n".join(f"      {line}" for line in plain(rest).split("\n")))
+    if not ghosts:
+        say(f"no tool fits; see what there is: {chosen.hint('tools list')}", quiet=chosen.quiet)
+    return OK if ghosts else FOUND
+
+
+@click.command(
+    epilog=examples(
+        """hotset tools use files__read_file '{"path": "README.md"}'""",
+        "hotset tools use files__read_file path=README.md",
+        "hotset tools use git__git_log repo_path=. max_count=3 --json",
+    )
+)
+@click.argument("name")
+@click.argument("arguments", nargs=-1)
+@of_project
+@as_json
+def use(chosen: Chosen, name: str, arguments: tuple[str, ...], *, as_json: bool) -> int:
+    """Call a tool, with arguments as JSON or as NAME=VALUE."""
+    with opened(chosen.config()) as toolbox:
+        stock(toolbox, chosen)
+        try:
+            used = toolbox.use(name, _arguments(arguments))
+        except (ToolFailed, ToolRefused) as error:
+            say(f"hotset: {error}")
+            return FOUND
+    if as_json:
+        emit_json(
+            {
+                "tool": used.tool.name,
+                "failed": used.returned.failed or not used.ran,
+                "seconds": round(used.seconds, 4),
+                "content": json.loads(used.returned.content),
+                "structured": json.loads(used.returned.structured) if used.returned.structured else None,
+            }
+        )
+    else:
+        emit(plain(used.text))
+    return FOUND if used.returned.failed or not used.ran else OK
+
+
+@click.command(epilog=examples("hotset tools status", "hotset tools status --json"))
+@of_project
+@as_json
+def status(chosen: Chosen, *, as_json: bool) -> int:
+    """What runs and how much memory it takes, how tools live, and what waits for your approval."""
+    from hotset.runtime.toolbox_running import running_everywhere  # noqa: PLC0415 - with the toolbox
+    from hotset.sources.tools.catalogue import State  # noqa: PLC0415
+    from hotset.sources.tools.sweeping import summary  # noqa: PLC0415
+
+    config = chosen.config()
+    with opened(config) as toolbox:
+        stock(toolbox, chosen)
+        known = list(toolbox.catalogue.tools())
+        summed = summary(toolbox.registry.lives().values(), time.time())
+        troubles = toolbox.troubles()
+    running = running_everywhere(config)
+    states = Counter(each.state for each in known)
+    waiting = [each for each in known if each.state in (State.CHANGED, State.FLAGGED, State.UNAPPROVED)]
+    if as_json:
+        emit_json(
+            {
+                "sources": len({each.tool.source for each in known}),
+                "tools": len(known),
+                "states": states,
+                "running": running,
+                "lives": summed,
+                "waiting": [{"name": each.tool.name, "state": each.state, "why": each.why} for each in waiting],
+                "troubles": troubles,
+            }
+        )
+        return OK
+    told = ", ".join(f"{number:,} {state}" for state, number in sorted(states.items()))
+    emit(
+        f"{count(len(known), 'tool')} of {count(len({each.tool.source for each in known}), 'source')}"
+        + (f": {told}" if told else "")
+    )
+    if running:
+        now = time.time()
+        rows = [
+            (each.source, str(each.pid or ""), size(each.bytes), str(each.calls), f"{span(now - each.since)} ago", each.whose)
+            for each in running
+        ]
+        table(("running", "pid", "memory", "calls", "started", "for"), rows, right=(1, 2, 3))
+    else:
+        emit("nothing runs")
+    emit(
+        f"lives: {summed.active:,} active, {summed.inactive:,} inactive"
+        + (f"; next to leave: {summed.next_to_evict}" if summed.next_to_evict else "")
+    )
+    for each in waiting[:_MOST_TOLD]:
+        say(f"waits for you: {each.tool.name}: {chosen.hint(f'tools approve {each.tool.name}')}")
+        say(f"  {shortened(plain(each.why), max(40, width() - 2))}")
+    if len(waiting) > _MOST_TOLD:
+        say(f"and {len(waiting) - _MOST_TOLD} more: {chosen.hint('tools list')}")
+    return OK
+
+
+@click.command(epilog=examples("hotset tools graph --format svg -o tools.svg", "hotset tools graph --format json"))
+@of_project
+@click.option("--format", "form", type=click.Choice(["svg", "dot", "json"]), default="svg", show_default=True)
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of stdout.")
+def graph(chosen: Chosen, form: str, output: Path | None) -> int:
+    """Which tools are used together, resemble each other, or depend on each other."""
+    from hotset.sources.tools.graph_drawing import Picture, to_dot, to_json, to_svg  # noqa: PLC0415 - with the toolbox
+    from hotset.sources.tools.life import tier  # noqa: PLC0415
+
+    with opened(chosen.config()) as toolbox:
+        now = time.time()
+        tiers = {name: tier(life, now) for name, life in toolbox.registry.lives().items()}
+        picture = Picture(toolbox.graph.tools(), toolbox.graph.edges(), tiers)
+    drawn = {"svg": to_svg, "dot": to_dot, "json": to_json}[form](picture)
+    if output is None:
+        emit(drawn.rstrip("\n"))
+    else:
+        output.write_text(drawn, encoding="utf-8")
+        say(f"{count(len(picture.uses), 'tool')} drawn in {output}", quiet=chosen.quiet)
+    return OK
+
+
+def _arguments(typed: tuple[str, ...]) -> dict[str, Any]:
+    """One JSON object, or any number of `name=value`, where a value that is JSON is what it says and any other is a text."""
+    if len(typed) == 1 and typed[0].lstrip().startswith("{"):
+        try:
+            given = json.loads(typed[0])
+        except ValueError as error:
+            raise BadInput(f"the arguments are not JSON: {error}") from error
+        return dict(given)
+    found: dict[str, Any] = {}
+    for word in typed:
+        name, separator, value = word.partition("=")
+        if not separator or not name:
+            raise BadInput(f"{word!r}: say arguments as NAME=VALUE, or all of them as one JSON object")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]

@@ -1,0 +1,139 @@
+"""MCP over streamable HTTP, behind the proxy's own door: the same tools as over stdin and stdout.
+
+Every answer is one JSON document; nothing is ever sent unasked, so there is no stream to open. A client of the handshake gets a
+session, because servers behind us may keep something for it; clients of 2026-07-28 have none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from hotset.surfaces.mcp.protocol import HANDSHAKES, INVALID_REQUEST, MODERN, Server, failure
+
+_LONGEST = 4 << 20  # bytes of a message
+_MOST_SESSIONS = 1000  # the ones that were silent longest end first
+_SESSION = "mcp-session-id"
+_VERSION = "mcp-protocol-version"
+
+
+class McpDoor:
+    """One for a running proxy. `open_server` is called once, when the first client comes."""
+
+    def __init__(self, open_server: Callable[[], Server], ended: Callable[[str], None]) -> None:
+        """`ended` hears of sessions that are over."""
+        self._open_server = open_server
+        self._ended = ended
+        self._server: Server | None = None
+        self._one_by_one = ThreadPoolExecutor(1, "hotset-mcp")
+        self._sessions: OrderedDict[str, None] = OrderedDict()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        match request.method:
+            case "POST":
+                response = await self._post(request)
+            case "DELETE":
+                response = await self._delete(request)
+            case _:
+                response = Response(status_code=405, headers={"allow": "POST, DELETE"})
+        await response(scope, receive, send)
+
+    def close(self) -> None:
+        self._one_by_one.shutdown(wait=False, cancel_futures=True)
+
+    async def _post(self, request: Request) -> Response:
+        refused = _refused(request) or self._of_unknown_session(request)
+        if refused is not None:
+            return refused
+        try:
+            message = await _whole(request)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        if message is None:
+            return _error(413, f"a message may have {_LONGEST:,} bytes")
+        session = request.headers.get(_SESSION, "")
+        headers = {}
+        if _begins(message):
+            session = headers[_SESSION] = secrets.token_hex(16)
+            await self._remember(session)
+        server = await self._opened()
+        loop = asyncio.get_running_loop()
+        beside = None if server.waits(message) else self._one_by_one
+        answer = await loop.run_in_executor(beside, server.answer, message, session)
+        if answer is None:
+            return Response(status_code=202)
+        return Response(answer, media_type="application/json", headers=headers)
+
+    async def _delete(self, request: Request) -> Response:
+        session = request.headers.get(_SESSION, "")
+        if session not in self._sessions:
+            return _error(404, "there is no such session")
+        del self._sessions[session]
+        await asyncio.to_thread(self._ended, session)
+        return Response(status_code=204)
+
+    def _of_unknown_session(self, request: Request) -> Response | None:
+        session = request.headers.get(_SESSION)
+        if session is None:
+            return None
+        if session not in self._sessions:
+            return _error(404, "this session has ended, or was never there: begin another one with initialize")
+        self._sessions.move_to_end(session)
+        return None
+
+    async def _remember(self, session: str) -> None:
+        self._sessions[session] = None
+        while len(self._sessions) > _MOST_SESSIONS:
+            oldest, _ = self._sessions.popitem(last=False)
+            await asyncio.to_thread(self._ended, oldest)
+
+    async def _opened(self) -> Server:
+        if self._server is None:
+            self._server = await asyncio.get_running_loop().run_in_executor(self._one_by_one, self._open_once)
+        return self._server
+
+    def _open_once(self) -> Server:
+        return self._server or self._open_server()
+
+
+def _refused(request: Request) -> Response | None:
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        return _error(415, "a message comes as application/json")
+    version = request.headers.get(_VERSION)
+    if version is not None and version not in (MODERN, *HANDSHAKES):
+        return _error(400, f"protocol version {version[:40]!r} is not spoken here; {', '.join((MODERN, *HANDSHAKES))} are")
+    return None
+
+
+async def _whole(request: Request) -> bytes | None:
+    """The body; None where it is too long, of which nothing more is read."""
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > _LONGEST:
+            return None
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _begins(message: bytes) -> bool:
+    """Is it the handshake?"""
+    try:
+        said = msgspec.json.decode(message)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(said, dict) and said.get("method") == "initialize" and "id" in said
+
+
+def _error(status: int, sentence: str) -> Response:
+    return Response(failure(None, INVALID_REQUEST, sentence), status, media_type="application/json")

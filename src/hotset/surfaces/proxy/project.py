@@ -1,0 +1,29 @@
+"""The project of a running proxy, for agents that ask over MCP: the store and the index are those that are open already."""
+
+from __future__ import annotations
+
+from hotset.errors import NotFound, StoreFailed
+from hotset.index.port import Index
+from hotset.runtime.machine import Machine
+from hotset.store.port import Store
+from hotset.surfaces.mcp.project import Project
+
+
+class MachineProject(Project):
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine.config)
+        self._machine = machine
+
+    @property
+    def keeping(self) -> Store:
+        keeper = self._machine.keeper
+        if keeper.store is None:
+            raise StoreFailed(keeper.trouble or "the store is not open")
+        return keeper.store
+
+    @property
+    def _index(self) -> Index:
+        index = self._machine.follower.index
+        if index is None:
+            raise NotFound("the index is about to be opened; ask again in a moment")
+        return index

@@ -1,0 +1,78 @@
+"""What the tests of running servers share: a warden for a story, servers to start, and whether a process lives."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+from hotset.nouns.tool import Stdio
+from hotset.sources.tools.running.processes import ServerProcess, Warden
+
+T = TypeVar("T")
+
+SERVERS = Path(__file__).with_name("running_servers.py")
+
+
+def told(story: Callable[[Warden], Awaitable[T]]) -> T:
+    async def whole() -> T:
+        warden = Warden()
+        try:
+            return await story(warden)
+        finally:
+            warden.close()
+
+    return asyncio.run(whole())
+
+
+def server(kind: str, folder: Path) -> Stdio:
+    return Stdio((sys.executable, "-I", "-S", str(SERVERS), kind, str(folder)))
+
+
+async def started(warden: Warden, kind: str, folder: Path) -> ServerProcess:
+    return await warden.start(server(kind, folder), cwd=str(folder))
+
+
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def pids(folder: Path) -> set[int]:
+    """That servers left there."""
+    return {int(path.name) for path in folder.iterdir() if path.name.isdigit()}
+
+
+def left(folder: Path) -> set[int]:
+    """Those of them that live."""
+    return {pid for pid in pids(folder) if lives(pid)}
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not come to be"
+        time.sleep(0.01)
+
+
+def children(pid: int) -> set[int]:
+    """Of this process, zombies among them."""
+    found = set()
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            try:
+                parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if parent == pid:
+                found.add(int(path.name))
+    return found
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))

@@ -1,0 +1,396 @@
+"""Servers are started, spoken to and ended; what goes wrong is told in a sentence; nothing of them stays."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from running_stories import children, descriptors, left, lives, pids, server, started, told, wait_until
+
+from hotset.errors import ToolFailed
+from hotset.nouns.tool import Stdio
+from hotset.sources.tools.running.channel import ServerGone
+from hotset.sources.tools.running.processes import Warden, host_launch, memory_of
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+WRITES_ENVIRONMENT = "import json, os; print(json.dumps(dict(os.environ)), flush=True)"
+
+
+def test_what_is_sent_comes_back_in_order(tmp_path):
+    async def story(warden):
+        channel = await started(warden, "echo", tmp_path)
+        for number in range(50):
+            await channel.send(b'{"number": %d}' % number)
+        said = [json.loads(await channel.receive()) for _ in range(50)]
+        await channel.close()
+        return said
+
+    assert told(story) == [{"number": number} for number in range(50)]
+
+
+def test_a_message_of_two_megabytes_goes_there_and_back_whole(tmp_path):
+    message = json.dumps({"text": "é" * 1_000_000}, ensure_ascii=False).encode()
+
+    async def story(warden):
+        channel = await started(warden, "echo", tmp_path)
+        _, said = await asyncio.gather(channel.send(message), channel.receive())
+        await channel.close()
+        return said
+
+    assert told(story) == message
+
+
+def test_a_server_that_reads_nothing_makes_the_sender_wait_and_not_us_grow(tmp_path):
+    async def story(warden):
+        channel = await started(warden, "deaf", tmp_path)
+        sending = asyncio.create_task(channel.send(b"{%s}" % (b" " * 4_000_000)))
+        await channel.receive()
+        await asyncio.sleep(0.05)
+        waits = not sending.done()
+        channel.kill()
+        with pytest.raises(ServerGone):
+            await sending
+        return waits
+
+    assert told(story)
+
+
+def test_a_server_that_writes_faster_than_anyone_reads_loses_nothing(tmp_path):
+    async def story(warden):
+        channel = await started(warden, "flood", tmp_path)
+        await asyncio.sleep(0.2)
+        numbers = []
+        while (message := await channel.receive()) is not None:
+            numbers.append(json.loads(message)["number"])
+        await channel.close()
+        return numbers
+
+    assert told(story) == list(range(20_000))
+
+
+def test_a_server_that_talks_much_on_stderr_never_has_to_wait_and_its_last_words_are_short(tmp_path):
+    async def story(warden):
+        channel = await started(warden, "chatty", tmp_path)
+        await channel.send(b"{}")
+        said = await channel.receive()
+        words = channel.last_words()
+        await channel.close()
+        return said, words
+
+    said, words = told(story)
+    assert said == b"{}"
+    assert words.endswith("line 39999 of what nobody asked for")
+    assert 1_900 < len(words) <= 2_000
+
+
+def test_lines_that_are_no_messages_are_passed_over_counted_and_remembered(tmp_path):
+    async def story(warden):
+        channel = await started(warden, "banner", tmp_path)
+        said = await channel.receive()
+        await channel.close()
+        return said, channel.garbage, channel.last_words()
+
+    assert told(story) == (b'{"first": 1}', 2, "ready\n[INFO] listening")
+
+
+def test_a_message_without_an_end_ends_the_server_and_says_why(tmp_path):
+    async def story(warden):
+        channel = await started(warden, "endless", tmp_path)
+        said = await channel.receive()
+        await channel.close()
+        return said, channel.last_words()
+
+    said, words = told(story)
+    assert said is None
+    assert "more than 32 MiB" in words
+    assert left(tmp_path) == set()
+
+
+def test_the_last_words_of_a_server_that_died_tell_how(tmp_path):
+    async def story(warden):
+        channel = await started(warden, "crash", tmp_path)
+        await channel.send(b"{}")
+        ends = [await channel.receive(), await channel.receive()]
+        words = channel.last_words()
+        with pytest.raises(ServerGone, match="has ended"):
+            await channel.send(b"{}")
+        await channel.close()
+        return ends, words
+
+    assert told(story) == ([None, None], "something broke\n[it was ended by SIGSEGV]")
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (("no-such-program",), "there is no program 'no-such-program'"),
+        (("./text",), "'./text' is no file that may be executed; `chmod \\+x` it"),
+        (("./shapeless",), "its first line should name its interpreter"),
+        (("./orphaned",), "the interpreter that its first line names is missing"),
+        (("/",), "is no file that may be executed"),
+        ((), "has no command"),
+        (("cat", "a\0b"), "null character"),
+        (("cat", "x" * 3_000_000), "too long"),
+    ],
+)
+def test_what_cannot_be_started_is_told_in_a_sentence(tmp_path, command, sentence):
+    for name, content, mode in (
+        ("text", "", 0o600),
+        ("shapeless", "words", 0o700),
+        ("orphaned", "#!/no/such/interpreter\n", 0o700),
+    ):
+        (tmp_path / name).write_text(content)
+        (tmp_path / name).chmod(mode)
+
+    async def story(warden):
+        with pytest.raises(ToolFailed, match=sentence):
+            await warden.start(Stdio(command), cwd=str(tmp_path))
+
+    told(story)
+
+
+@pytest.mark.parametrize(("folder", "sentence"), [("missing", "does not exist"), ("file", "is not a folder")])
+def test_a_folder_that_is_none_is_told_in_a_sentence(tmp_path, folder, sentence):
+    (tmp_path / "file").write_text("")
+
+    async def story(warden):
+        with pytest.raises(ToolFailed, match=sentence):
+            await warden.start(Stdio(("cat",)), cwd=str(tmp_path / folder))
+
+    told(story)
+
+
+def test_a_server_gets_a_few_variables_and_its_own_and_no_key(tmp_path, monkeypatch):
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": "/home/of",
+        "LC_TIME": "C",
+        "HTTPS_PROXY": "http://proxy",
+        "OPENAI_API_KEY": "secret",
+        "HOTSET_TOKEN": "secret",
+        "LANG": "() { :; }",
+    }
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
+
+    async def story():
+        warden = Warden(environ)
+        launch = Stdio((sys.executable, "-I", "-c", WRITES_ENVIRONMENT), env={"HOME": "/other", "OWN": "value"})
+        channel = await warden.start(launch, cwd=str(tmp_path))
+        said = json.loads(await channel.receive())
+        await channel.close()
+        warden.close()
+        return said
+
+    kept = {"PATH": environ["PATH"], "LC_TIME": "C", "HTTPS_PROXY": "http://proxy", "HOME": "/other", "OWN": "value"}
+    said = asyncio.run(story())
+    assert {name: value for name, value in said.items() if name != "LC_CTYPE"} == kept  # Python itself may set that one
+
+
+@linux
+def test_a_server_has_its_three_pipes_and_nothing_else_of_ours(tmp_path):
+    program = (
+        "import json, os; print(json.dumps({'open': os.listdir('/proc/self/fd'), 'cwd': os.getcwd(), "
+        "'leads': os.getsid(0) == os.getpid()}), flush=True)"
+    )
+
+    async def story(warden):
+        others = [await started(warden, "echo", tmp_path) for _ in range(2)]
+        channel = await warden.start(Stdio((sys.executable, "-I", "-S", "-c", program)), cwd=str(tmp_path))
+        said = json.loads(await channel.receive())
+        for each in (channel, *others):
+            await each.close()
+        return said
+
+    said = told(story)
+    assert len(said["open"]) == 4  # the fourth is how it looked
+    assert (said["cwd"], said["leads"]) == (str(tmp_path), True)
+
+
+def test_a_server_whose_stdin_ends_is_left_to_end_by_itself(tmp_path):
+    program = "import sys, pathlib; sys.stdin.read(); pathlib.Path('bye').write_text('said')"
+
+    async def story(warden):
+        channel = await warden.start(Stdio((sys.executable, "-I", "-c", program)), cwd=str(tmp_path))
+        await channel.close()
+
+    told(story)
+    assert (tmp_path / "bye").read_text() == "said"
+
+
+def test_a_server_that_does_not_hear_the_end_is_asked_to_terminate(tmp_path):
+    async def story(warden):
+        channel = await started(warden, "polite", tmp_path)
+        await channel.receive()
+        await channel.close()
+        return channel.pid
+
+    assert not lives(told(story))
+
+
+@pytest.mark.parametrize("kind", ["deaf", "stopped"])
+def test_a_server_that_does_not_hear_anything_is_killed(tmp_path, kind):
+    async def story(warden):
+        channel = await started(warden, kind, tmp_path)
+        await channel.receive()
+        await asyncio.gather(channel.close(), channel.close())
+
+    told(story)
+    assert pids(tmp_path)
+    assert left(tmp_path) == set()
+
+
+@linux
+@pytest.mark.parametrize("kind", ["daemon", "family", "hopper"])
+def test_what_a_server_leaves_behind_is_gone_when_it_is_closed(tmp_path, kind):
+    async def story(warden):
+        other = await started(warden, "echo", tmp_path)
+        channel = await started(warden, kind, tmp_path)
+        await channel.send(b"{}")
+        await channel.receive()
+        await channel.close()
+        remaining = left(tmp_path)
+        await other.send(b"{}")
+        return remaining, other.pid, await other.receive()
+
+    remaining, other, said = told(story)
+    assert remaining == {other}
+    assert said == b"{}"
+    assert len(pids(tmp_path)) > 2 or kind == "hopper"
+
+
+def test_a_receive_that_waits_hears_of_the_end(tmp_path):
+    async def story(warden):
+        channel = await started(warden, "echo", tmp_path)
+        waiting = asyncio.create_task(channel.receive())
+        await asyncio.sleep(0)
+        await channel.close()
+        return await waiting
+
+    assert told(story) is None
+
+
+def test_closing_the_warden_ends_every_server_at_once(tmp_path):
+    async def story(warden):
+        for kind in ("echo", "deaf", "stopped", "daemon"):
+            channel = await started(warden, kind, tmp_path)
+            if kind in ("echo", "daemon"):
+                await channel.send(b"{}")
+            await channel.receive()
+
+    told(story)
+    assert len(pids(tmp_path)) == 5
+    assert left(tmp_path) == set()
+
+
+@linux
+def test_when_the_warden_is_killed_servers_go_on_and_the_next_start_finds_another(tmp_path):
+    async def story(warden):
+        first = await started(warden, "daemon", tmp_path)
+        os.kill(warden._process.pid, signal.SIGKILL)
+        second = await started(warden, "echo", tmp_path)
+        for channel in (first, second):
+            await channel.send(b"{}")
+            assert await channel.receive() == b"{}"
+        await first.close()
+        assert left(tmp_path) == {second.pid}
+        await second.close()
+
+    told(story)
+
+
+@linux
+def test_when_a_guard_is_killed_its_server_and_what_that_left_are_killed(tmp_path):
+    async def story(warden):
+        channel = await started(warden, "daemon", tmp_path)
+        await channel.send(b"{}")
+        await channel.receive()
+        (guard,) = children(warden._process.pid)
+        os.kill(guard, signal.SIGKILL)
+        assert await channel.receive() is None
+        await asyncio.to_thread(wait_until, lambda: not left(tmp_path))
+        await channel.close()
+
+    told(story)
+    assert len(pids(tmp_path)) == 2
+
+
+def test_a_start_that_is_cancelled_leaves_nothing_and_the_next_one_works(tmp_path):
+    async def story(warden):
+        for turns in range(12):
+            starting = asyncio.create_task(started(warden, "echo", tmp_path))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            starting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await starting
+        channel = await started(warden, "echo", tmp_path)
+        await asyncio.to_thread(wait_until, lambda: left(tmp_path) <= {channel.pid})
+        await channel.close()
+
+    told(story)
+
+
+@linux
+def test_two_hundred_starts_and_stops_leak_no_descriptor_and_no_process(tmp_path):
+    async def story(warden):
+        async def once():
+            channel = await warden.start(Stdio(("cat",)), cwd=str(tmp_path))
+            await channel.send(b"{}")
+            assert await channel.receive() == b"{}"
+            await channel.close()
+
+        await once()
+        before = descriptors()
+        for _ in range(20):
+            await asyncio.gather(*(once() for _ in range(10)))
+        await asyncio.to_thread(wait_until, lambda: not children(warden._process.pid))
+        return before, descriptors()
+
+    before, after = told(story)
+    assert after == before
+
+
+@linux
+def test_the_memory_of_a_server_includes_what_it_started(tmp_path):
+    async def story(warden):
+        alone, many = await started(warden, "echo", tmp_path), await started(warden, "family", tmp_path)
+        for channel in (alone, many):
+            await channel.send(b"{}")
+            await channel.receive()
+        memories = memory_of(alone.pid), memory_of(many.pid)
+        await asyncio.gather(alone.close(), many.close())
+        return memories, memory_of(alone.pid)
+
+    (alone, many), gone = told(story)
+    assert 1 << 20 < alone < 1 << 27
+    assert many > 2 * alone
+    assert gone == 0
+
+
+def test_a_host_runs_in_the_folders_own_python_where_it_has_one(tmp_path):
+    script = tmp_path / "scripts" / "tools.py"
+    assert host_launch(tmp_path, [script]).command[0] == sys.executable
+    own = tmp_path / ".venv" / "bin" / "python"
+    own.parent.mkdir(parents=True)
+    own.symlink_to(sys.executable)
+    command = host_launch(tmp_path, [script]).command
+    assert command[0] == str(own)
+    assert Path(command[3]).name == "host.py"
+    assert command[4:] == (str(tmp_path), str(script))
+
+
+def test_the_command_of_a_server_is_read_by_no_shell(tmp_path):
+    async def story(warden):
+        channel = await warden.start(Stdio(("echo", '{"a": "$HOME; `id`"}')), cwd=str(tmp_path))
+        said = await channel.receive()
+        await channel.close()
+        return said
+
+    assert told(story) == b'{"a": "$HOME; `id`"}'
+    assert server("echo", tmp_path).env == {}

@@ -1,0 +1,369 @@
+"""Which tools belong together: learned, faded, bounded, shared, drawn."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from itertools import combinations
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hotset.nouns.tool import Tier
+from hotset.sources.tools.graph import Graph, word_overlap
+from hotset.sources.tools.graph_drawing import FORMATS, MOST_DRAWN, Picture, to_dot, to_json, to_svg
+from hotset.sources.tools.graph_layout import Box, layout
+from hotset.sources.tools.net import MOST_EDGES, Edge, Net, Why, net_from
+from hotset.testing import Clock
+
+NOW = 1_800_000_000.0
+DAY, YEAR = 86_400.0, 31_557_600.0
+
+names = st.sampled_from([f"t{at}" for at in range(7)])
+sessions = st.lists(st.lists(names, min_size=1, max_size=5), max_size=20)
+any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+edges = st.builds(
+    Edge,
+    any_text,
+    any_text,
+    st.floats(0, 1),
+    st.dictionaries(st.sampled_from(Why), st.floats(0.01, 1), min_size=1),
+)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(NOW)
+
+
+@pytest.fixture
+def graph(tmp_path, clock):
+    with Graph(tmp_path / "tools", clock) as opened:
+        yield opened
+
+
+def closest(graph: Graph, name: str) -> list[str]:
+    return [each.name for each in graph.neighbours(name)]
+
+
+# Used together
+
+
+def test_what_is_used_with_a_tool_is_its_neighbour_the_closer_the_more_often(graph):
+    for _ in range(5):
+        graph.used_together(["git__status", "git__diff", "git__commit"])
+    graph.used_together(["slack__post", "git__commit"])
+
+    assert closest(graph, "git__commit") == ["git__diff", "git__status", "slack__post"]
+    first = graph.neighbours("git__commit", most=1)
+    assert [(each.name, list(each.why)) for each in first] == [("git__diff", [Why.TOGETHER])]
+    assert 0 < first[0].weight < 1
+
+
+def test_a_tool_that_is_used_with_everything_belongs_to_nothing_in_particular(graph):
+    for at in range(30):
+        graph.used_together([f"other_{at}", "fs__read"])
+    for _ in range(5):
+        graph.used_together(["git__diff", "fs__read"])
+        graph.used_together(["git__diff", "git__commit"])
+
+    assert closest(graph, "git__diff") == ["git__commit", "fs__read"]
+
+
+def test_a_tool_used_again_and_again_has_no_bond_with_itself(graph):
+    graph.used_together(["git__diff", "git__diff", "git__diff"])
+
+    assert graph.neighbours("git__diff") == ()
+    assert graph.boost(["git__diff"]) == {}
+
+
+def test_a_session_lifts_what_goes_with_what_it_used(graph):
+    for _ in range(4):
+        graph.used_together(["git__status", "git__diff"])
+        graph.used_together(["git__diff", "git__commit"])
+    graph.depends("git__commit", ["git__push"])
+    graph.alike(["git__status"], lambda _: [("svn__status", 0.9)])
+
+    lifted = graph.boost(["git__status", "git__diff"])
+    assert lifted.keys() == {"git__commit"}
+    assert graph.boost(["git__commit"])["git__push"] == pytest.approx(0.9)
+    assert graph.boost(["unheard-of"]) == {}
+
+
+def test_what_was_used_together_a_month_ago_counts_half(graph, clock):
+    graph.used_together(["a", "b"])
+    graph.flush()
+    clock.advance(30 * DAY)
+    graph.depends("c", ["d"])  # any change brings it up to date
+
+    assert graph.tools()["b"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("jump", [10 * YEAR, -10 * YEAR])
+def test_a_clock_that_jumps_wipes_nothing_out(graph, clock, jump):
+    for _ in range(8):
+        graph.used_together(["a", "b"])
+    graph.flush()
+    clock.advance(jump)
+    graph.used_together(["c", "d"])
+    graph.flush()
+
+    assert closest(graph, "a") == ["b"]
+    assert graph.tools()["b"] >= 4
+
+
+def test_bonds_that_nobody_renews_are_forgotten_in_the_end(graph, clock):
+    graph.used_together(["a", "b"])
+    for _ in range(12):
+        clock.advance(30 * DAY)
+        graph.depends("c", ["d"])
+
+    assert graph.tools().keys() == {"c", "d"}
+
+
+# Alike, and needed
+
+
+def test_tools_whose_texts_share_words_are_alike(graph):
+    texts = {
+        "git__create_branch": "Create a branch in the repository",
+        "hub__createBranch": "create a new branch of a repository on the server",
+        "mail__send": "send a letter to a person",
+        "clock__now": "tell the time",
+    }
+    graph.alike(texts, word_overlap(texts))
+
+    assert closest(graph, "git__create_branch") == ["hub__createBranch"]
+    assert list(graph.neighbours("git__create_branch")[0].why) == [Why.ALIKE]
+    assert graph.neighbours("mail__send") == ()
+
+
+def test_what_was_alike_and_is_no_more_is_forgotten(graph):
+    graph.alike(["a"], lambda _: [("b", 0.9), ("a", 1.0), ("c", 0.1)])
+    assert closest(graph, "a") == ["b"]
+    graph.alike(["a"], lambda _: [])
+
+    assert graph.edges() == ()
+
+
+def test_a_declared_need_shows_from_both_sides_and_is_replaced_as_a_whole(graph):
+    graph.depends("deploy", ["build", "test", "deploy"])
+    assert {each.name: list(each.why) for each in graph.neighbours("deploy")} == {"build": [Why.NEEDS], "test": [Why.NEEDS]}
+    assert {each.name: list(each.why) for each in graph.neighbours("build")} == {"deploy": [Why.NEEDED_BY]}
+
+    graph.depends("deploy", ["test"])
+    assert graph.neighbours("build") == ()
+
+
+def test_a_deleted_tool_leaves_with_all_its_edges(graph):
+    graph.used_together(["a", "b", "c"])
+    graph.depends("a", ["b"])
+    graph.depends("b", ["c"])
+    graph.alike(["b"], lambda _: [("d", 0.8)])
+    graph.without("b", "unheard-of")
+
+    assert closest(graph, "a") == ["c"]
+    assert "b" not in graph.tools()
+    assert "b" not in {name for edge in graph.edges() for name in (edge.one, edge.other)}
+
+
+# On disk
+
+
+def test_it_is_the_same_after_a_restart(tmp_path, clock):
+    with Graph(tmp_path, clock) as graph:
+        graph.used_together(["a", "b", "c"])
+        graph.depends("a", ["c"])
+        graph.alike(["a"], lambda _: [("b", 0.5)])
+        graph.used_together(["a", "c"])
+        before = graph.edges()
+    with Graph(tmp_path, clock) as graph:
+        for edge, was in zip(graph.edges(), before, strict=True):
+            assert (edge.one, edge.other, edge.why.keys()) == (was.one, was.other, was.why.keys())
+            assert edge.weight == pytest.approx(was.weight, abs=0.001)
+
+
+def test_a_tool_keeps_its_strongest_edges_only(graph, tmp_path):
+    for at in range(MOST_EDGES + 30):
+        for _ in range(1 + (at >= 30)):
+            graph.used_together([f"other_{at:03}", "hub"])
+    graph.flush()
+
+    assert closest(graph, "hub")[:1] == ["other_030"]
+    kept = {each.name for each in graph.neighbours("hub", most=1000)}
+    assert kept == {f"other_{at:03}" for at in range(30, MOST_EDGES + 30)}
+    stored = json.loads((tmp_path / "tools" / "graph.json").read_text())
+    assert stored["tools"]["hub"]["near"].keys() == kept
+
+
+@given(sessions, st.lists(st.tuples(names, names), max_size=6))
+def test_what_is_written_is_what_was_learned(used, needs):
+    net = Net(NOW)
+    for each in used:
+        net.add(list(dict.fromkeys(each)))
+    for one, other in needs:
+        net.say_needs(one, [other])
+    net.prune()
+    again = net_from(json.loads(json.dumps(net.as_json())))
+
+    assert [(edge.one, edge.other, edge.why.keys()) for edge in by_name(again)] == [
+        (edge.one, edge.other, edge.why.keys()) for edge in by_name(net)
+    ]
+    assert all(0 < edge.weight <= 1 for edge in again.edges())
+
+
+def by_name(net: Net) -> list[Edge]:
+    return sorted(net.edges(), key=lambda edge: (edge.one, edge.other))
+
+
+def test_two_processes_that_learn_at_once_lose_nothing(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from hotset.sources.tools.graph import Graph\n"
+        "with Graph(Path(sys.argv[1])) as graph:\n"
+        "    for _ in range(15):\n"
+        "        graph.used_together(['a', sys.argv[2]]); graph.flush()\n"
+    )
+    others = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), name]) for name in ("b", "c")]
+    assert [other.wait(timeout=60) for other in others] == [0, 0]
+    with Graph(tmp_path) as graph:
+        assert (round(graph.tools()["b"]), round(graph.tools()["c"])) == (15, 15)
+
+
+@pytest.mark.parametrize(
+    "slip",
+    ['{"tools": {"a": {"uses": -3}}}', '{"tools": {"a": {"near": {"b": {"alike": 7}}}}}', '{"tools": 3}', "{", "", "[]"],
+)
+def test_a_graph_that_makes_no_sense_is_set_aside_told_and_mended(graph, tmp_path, slip):
+    graph.depends("a", ["b"])
+    path = tmp_path / "tools" / "graph.json"
+    path.write_text(slip)
+    os.utime(path, (0, 0))
+
+    assert closest(graph, "a") == ["b"]
+    assert path.with_name("graph.json.damaged-1").read_text() == slip
+    assert len(graph.troubles()) == 1
+
+
+def test_a_graph_that_was_cut_at_any_byte_is_mended_and_told(tmp_path, clock):
+    with Graph(tmp_path / "whole", clock) as graph:
+        graph.depends("a", ["b"])
+        graph.used_together(["a", "b"])
+    whole = (tmp_path / "whole" / "graph.json").read_bytes()
+    for length in range(0, len(whole) - 1, 3):
+        folder = tmp_path / f"cut-{length}"
+        with Graph(folder, clock) as graph:
+            (folder / "graph.json.last").write_bytes(whole)
+            (folder / "graph.json").write_bytes(whole[:length])
+            os.utime(folder / "graph.json", (0, 0))
+            assert closest(graph, "a") == ["b"]
+            assert len(graph.troubles()) == 1
+
+
+def test_uses_that_cannot_be_written_wait_and_count(graph, tmp_path):
+    obstacle = tmp_path / "tools" / ".graph.json.new"
+    obstacle.mkdir()
+    graph.used_together(["a", "b"])
+    graph._try_to_write()
+    assert "cannot open" in graph.troubles()[0]
+    assert closest(graph, "a") == ["b"]
+
+    obstacle.rmdir()
+    graph.flush()
+    assert json.loads((tmp_path / "tools" / "graph.json").read_text())["tools"]["b"]["uses"] == 1
+
+
+# To look at
+
+
+def picture(tools: int = 12) -> Picture:
+    all_names = [f"server{at % 3}__tool_{at}" for at in range(tools)]
+    pairs = [(one, other) for at, (one, other) in enumerate(combinations(all_names, 2)) if at % 5 == 0]
+    found = [Edge(*sorted(pair), 0.5, {(Why.TOGETHER, Why.ALIKE, Why.NEEDED_BY)[at % 3]: 0.5}) for at, pair in enumerate(pairs)]
+    return Picture(dict.fromkeys(all_names, 2.0), tuple(found), {all_names[0]: Tier.HOT} if all_names else {})
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_same_graph_is_drawn_the_same_each_time(form):
+    assert FORMATS[form](picture()) == FORMATS[form](picture())
+
+
+def test_the_picture_names_every_tool_and_every_tie():
+    drawn = ET.fromstring(to_svg(picture()))
+    space = "{http://www.w3.org/2000/svg}"
+    titles = [title.text or "" for title in drawn.iter(f"{space}title")]
+
+    assert titles[0] == "Tools that belong together"
+    assert {title.split(":")[0] for title in titles} >= set(picture().uses)
+    assert len(list(drawn.iter(f"{space}line"))) == len(picture().edges)
+    assert "prefers-color-scheme: dark" in to_svg(picture())
+    assert [circle.get("class") for circle in drawn.iter(f"{space}circle")].count("hot") == 1
+
+
+def test_a_large_graph_shows_its_strongest_tools_and_says_how_many_more_there_are():
+    drawn = to_svg(picture(MOST_DRAWN + 7))
+
+    assert drawn.count("<circle") == MOST_DRAWN
+    assert "7 more are not shown" in drawn
+    assert json.loads(to_json(picture(MOST_DRAWN + 7)))["tools"][-1]["uses"] == 2.0
+
+
+def test_a_graph_of_nothing_says_so():
+    nothing = Picture({}, ())
+
+    assert "No tool has been used yet." in to_svg(nothing)
+    assert json.loads(to_json(nothing)) == {"tools": [], "edges": []}
+    assert to_dot(nothing).startswith("digraph tools {")
+
+
+def test_an_arrow_points_at_the_tool_that_is_needed():
+    needed = Picture({"base": 1.0, "top": 1.0}, (Edge("base", "top", 0.5, {Why.NEEDED_BY: 0.5}),))
+
+    assert '"top" -> "base" [' in to_dot(needed)
+    assert "dir=forward" in to_dot(needed)
+    assert "top and base: needs 0.50" in to_svg(needed)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(edges, max_size=6))
+def test_no_name_breaks_a_picture(found):
+    whole = Picture({name: 1.0 for edge in found for name in (edge.one, edge.other)}, tuple(e for e in found if e.one != e.other))
+
+    drawn = to_svg(whole)
+    ET.fromstring(drawn.encode())
+    assert "<script" not in drawn
+    for line in to_dot(whole).splitlines()[3:-1]:
+        assert re.fullmatch(r'  "(\\.|[^"\\])*"( -> "(\\.|[^"\\])*")? \[.*\];', line)
+    assert {tool["name"] for tool in json.loads(to_json(whole))["tools"]} == whole.uses.keys()
+
+
+def test_a_name_that_is_markup_is_shown_as_text():
+    evil = '</text><script>alert("1")</script>'
+    drawn = to_svg(Picture({evil: 1.0, "a\u202eb": 1.0}, ()))
+
+    assert "<script" not in drawn
+    assert "\u202e" not in drawn
+    assert evil in [text.text for text in ET.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")]
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.dictionaries(names, st.floats(20, 300).map(lambda width: Box(width, 50.0)), min_size=1),
+    st.sets(st.tuples(names, names), max_size=10),
+)
+def test_no_label_lies_over_another_and_all_are_inside(boxes, pairs):
+    ties = {tuple(sorted(pair)): 0.5 for pair in pairs if pair[0] != pair[1] and set(pair) <= boxes.keys()}
+    laid = layout(boxes, ties)
+
+    assert laid.places.keys() == boxes.keys()
+    for one, other in combinations(sorted(boxes), 2):
+        (x1, y1), (x2, y2) = laid.places[one], laid.places[other]
+        beside = abs(x1 - x2) >= (boxes[one].width + boxes[other].width) / 2 - 0.01
+        assert beside or abs(y1 - y2) >= (boxes[one].height + boxes[other].height) / 2 - 0.01
+    for name, (x, y) in laid.places.items():
+        assert -0.01 <= x - boxes[name].width / 2 <= x + boxes[name].width / 2 <= laid.width + 0.01
+        assert -0.01 <= y - boxes[name].height / 2 <= y + boxes[name].height / 2 <= laid.height + 0.01
