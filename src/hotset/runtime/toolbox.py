@@ -164,10 +164,9 @@ class Toolbox:
 
         `told` hears of each server that is done, for a person who waits.
         """
-        found, functions = self._gathering.now(), len(self._bound)
-        if self._stocked != (found, functions):
-            self.stocking.shelve(found, [each.tool for each in self._bound.values()])
-            self._stocked = found, functions
+        found = self._gathering.now()
+        if self._stocked != (found, len(self._bound)):
+            self._shelve(found)
         self.stocking.list_all(self.stocking.unlisted(found), seconds, told)
         index, finding = self._opened()
         self.stocking.index(finding, index)
@@ -291,10 +290,10 @@ class Toolbox:
 
     def _call(self, name: str, arguments: object) -> _Call | Used:
         """What there is to call; or, where the arguments are wrong, what a model has to know to get them right."""
-        found = self._gathering.now()
+        found = self._gathering.now(at_once=True)  # what was changed a moment ago is used at once
         if self._stocked != (found, len(self._bound)):
-            self.stock(0.0)  # a changed skill is used at its next call; a new server is not waited for
-        known = self.catalogue.resolve(name)
+            self._shelve(found)
+        known = self._meant(name)
         tool = known.tool
         if known.state is not State.READY:
             raise ToolRefused(f"{tool.name} cannot be called: {known.why}")
@@ -310,6 +309,21 @@ class Toolbox:
             return _Call(tool, given, skill=found.skills[tool.source])
         self.catalogue.may_run(source)
         return _Call(tool, given, source, pinned=self.registry.is_pinned(tool.name))
+
+    def _meant(self, name: str) -> Known:
+        """The tool of that name. It may be one of a server that nobody has asked for its tools yet. Raises `NotFound`."""
+        try:
+            return self.catalogue.resolve(name)
+        except NotFound:
+            if not self.unlisted():
+                raise
+        self.stock(self._config.tooling.list_seconds)
+        return self.catalogue.resolve(name)
+
+    def _shelve(self, found: Gathered) -> None:
+        functions = [each.tool for each in self._bound.values()]
+        self.stocking.shelve(found, functions)
+        self._stocked = found, len(functions)
 
     @contextmanager
     def _noting(self, tool: Tool, session: str, query: str) -> Iterator[_Went]:

@@ -375,6 +375,28 @@ def test_a_tool_whose_content_cannot_be_kept_stays_and_that_is_told(house, tmp_p
     assert swept.notes == ("created__count has expired and cannot be deleted yet: the disk is full",)
 
 
+def test_a_tool_that_cannot_be_removed_is_told_each_time_and_kept_once(house):
+    class Stuck(CreatedTools):
+        def remove(self, name: str) -> bytes:
+            raise StoreFailed("the folder is read-only")
+
+    kept: list[str] = []
+
+    def keep(name: str, code: bytes) -> str:
+        kept.append(name)
+        return house.keep(name, code)
+
+    house.write("tidy")
+    house.sweep()
+    places = house.places
+    house.places = Places(places.registry, places.graph, Stuck(house.created), places.deletions, keep, house.fetch)
+    house.sweep_for(33 * HOUR)
+
+    assert kept == ["created__tidy"]
+    assert "the folder is read-only" in house.sweep().notes[0]
+    assert (house.files(), list(house.lives())) == ({"tidy"}, ["created__tidy"])
+
+
 @pytest.mark.parametrize("dies_at", range(1, 8))
 def test_a_sweep_that_is_killed_anywhere_loses_nothing_and_is_finished_by_the_next(house, dies_at):
     house.write("tidy")

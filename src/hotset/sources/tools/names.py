@@ -127,7 +127,7 @@ class Names:
         return found if found != name else ""
 
     def own_looks_like(self, own_name: str) -> str:
-        """The same of names as sources say them. Case alone disguises nothing there: `Search` and `search` are two honest tools."""
+        """The same of names as sources say them. Case alone disguises nothing: `Search` and `search` are both honest."""
         found = self._skeletons()[1].get(skeleton(own_name), "")
         return found if found.casefold() != own_name.casefold() else ""
 

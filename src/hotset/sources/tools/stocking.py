@@ -51,16 +51,16 @@ class Stocking:
     def shelve(self, found: Gathered, functions: Sequence[Tool]) -> None:
         """What can be read without running anything. `functions` are those of this program, and our own."""
         known = {shelf.name: shelf for shelf in self.catalogue.sources()}
-        here: dict[Source, Sequence[Tool]] = {skill.source: skill.tools for skill in found.skills.values()}
-        here |= {found.created: found.written} if found.created else {}
-        for name in {tool.source for tool in functions}:
-            here[Source(name, Origin.CALLABLE)] = [tool for tool in functions if tool.source == name]
+        here: list[tuple[Source, Sequence[Tool]]] = [(skill.source, skill.tools) for skill in found.skills.values()]
+        here += [(found.created, found.written)] if found.created else []
+        for name in sorted({tool.source for tool in functions}):
+            here.append((Source(name, Origin.CALLABLE), [tool for tool in functions if tool.source == name]))
         with self._lock:
-            for source, tools in here.items():
+            for source, tools in here:
                 shelf = known.get(source.name)
                 if shelf is None or shelf.stamp != source.stamp or not source.stamp:
                     self.catalogue.put(source, tools)
-            wanted = {source.name for source in here} | found.servers.keys()
+            wanted = {source.name for source, _ in here} | found.servers.keys()
             for name, shelf in known.items():
                 if name not in wanted and shelf.origin is not Origin.CALLABLE:  # those are another program's to drop
                     self.catalogue.drop(name)

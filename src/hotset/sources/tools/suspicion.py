@@ -38,7 +38,7 @@ OUR_TOOLS = frozenset(
 _OURS_ALIKE = {skeleton(ours): ours for ours in OUR_TOOLS}
 
 LONG = 10_000
-"""Characters of a description behind which a reader stops reading; the longest honest one that was met has 5,000."""
+"""Characters of a description behind which a reader stops reading; the longest of 228 tools of 21 public servers has 7,000."""
 
 _KEY_FILE = (
     r"(?:~/\.ssh|\.ssh/|\bid_(?:rsa|ed25519|ecdsa|dsa)\b|/etc/(?:passwd|shadow)|\.aws/credentials|\.netrc\b|\.npmrc\b|\.pypirc\b"
@@ -61,12 +61,12 @@ _PRIVATE = (
 )
 
 _REACHED = rf"{_CONFIG_FILE}|\bto {_ADDRESS}"
-"""What the patterns that reach over a whole sentence reach for: such a pattern is slow, and is tried where there is something."""
+"""What the patterns that reach over a whole sentence reach for: they are slow, and tried where there is something."""
 _FAR_FLAGS = {
     "asks to take secrets and hand them on": (
         rf"{_TAKES}.{{0,80}}{_KEY_FILE}.{{0,200}}{_GIVES}",
         rf"{_GIVES}[^.]{{0,60}}\b(?:contents?|text|value)s? of[^.]{{0,60}}{_CONFIG_FILE}",
-        rf"\b(?:before|after|when(?:ever)?) (?:you )?(?:us|call|invok|runn)(?:e|ing)?\b.{{0,80}}{_TAKES}[^.]{{0,60}}{_CONFIG_FILE}",
+        rf"\b(?:before|after|when(?:ever)?) (?:you )?(?:us|call|invok|run)\w*\b.{{0,80}}{_TAKES}[^.]{{0,60}}{_CONFIG_FILE}",
         rf"{_GIVES}[^.]{{0,60}}\b{_PRIVATE}\b[^.]{{0,60}}\bto {_ADDRESS}",
     ),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotset.errors import BadConfig, NotFound
@@ -301,6 +301,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(JSON, st.sampled_from([" ", '// a , ] } "\n', '/* , ] " */', "\n"]))
 def test_comments_and_last_commas_change_nothing(value, between):
     text = json.dumps(value, indent=1).replace("\n", f"{between}\n")

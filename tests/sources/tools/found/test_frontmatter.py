@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hotset.errors import Malformed
@@ -34,6 +34,7 @@ def test_a_value_is_text_as_it_was_written(value):
     assert read_frontmatter(head(f"a: {value}")).fields == {"a": value}
 
 
+@settings(deadline=None)
 @given(FIELDS)
 def test_what_was_quoted_comes_back(fields):
     text = "\n".join(f"{key}: '{value.replace(chr(39), chr(39) * 2)}'" for key, value in fields.items())
@@ -101,6 +102,7 @@ def test_a_file_without_frontmatter_says_so(text):
         read_frontmatter(text)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200) | st.text("ab:-\n '\"[]{}&*!|>#%@`?,\t", max_size=200))
 @example("\ud800: x")
 @example('a: "\\ud800"')

@@ -7,7 +7,7 @@ import stat
 import threading
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotset.errors import BadConfig, NotFound
@@ -141,6 +141,7 @@ def test_a_variable_is_resolved_once(text, value):
     assert resolved(text, ENVIRON) == value
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="${}:-AKEY", max_size=20))
 def test_a_literal_text_comes_back_as_it_was(text):
     assert resolved(literal(text), ENVIRON) == text

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import keyword
 
+import jsonschema_rs
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hotset.sources.tools.found.signatures import functions, own_names, read_script
@@ -56,6 +57,7 @@ def kind(annotation, before=""):
     return schema(f"{before}\ndef f(x: {annotation}): ...")["properties"]["x"]
 
 
+@settings(deadline=None)
 @given(NAMES, signatures())
 def test_a_functions_schema_has_its_parameters_and_requires_those_without_a_default(name, signature):
     first, rest = signature
@@ -66,8 +68,10 @@ def test_a_functions_schema_has_its_parameters_and_requires_those_without_a_defa
     assert said["required"] == [each[0] for each in (*first, *rest) if each[2] is None]
     assert said["type"] == "object"
     assert said["additionalProperties"] is False
+    jsonschema_rs.validator_for(said)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300) | st.text("def f(x: int) -> [str,'\n\t\"#=:|*/)", max_size=300))
 @example("\0")
 @example("def f(a: int): '\ud800'")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import string
 import subprocess
 import sys
 
@@ -280,7 +282,7 @@ def test_looking_runs_nothing(project, home, tmp_path):
     text = f"import pathlib\npathlib.Path({str(mark)!r}).touch()\ndef f(x: int = pathlib.Path({str(mark)!r}).touch()): ...\n"
     mine(home, files={"scripts/a.py": text, "scripts/__init__.py": text, "conftest.py": text, "scripts/sitecustomize.py": text})
     skill = one(project, home)
-    assert "pdf__f" in [tool.name for tool in skill.tools] or len(skill.tools) > 1
+    assert [tool.name for tool in skill.tools] == ["pdf", "pdf__a_f", "pdf__sitecustomize_f"]
     read_skill(skill)
     read_skill(skill, "scripts/a.py")
     assert not mark.exists()
@@ -358,7 +360,7 @@ def test_a_skill_is_read_without_its_head_and_with_a_list_of_its_files(project, 
 
 
 def test_a_file_of_a_skill_is_read_without_secrets(project, home):
-    key = "sk-ant-" + "api03-" + "Zx9" * 31 + "AA"
+    key = "ghp_" + "".join(random.Random(7).choices(string.ascii_letters + string.digits, k=36))
     mine(home, files={"references/a.md": f"One\r\nkey: {key}\n", "in.md": "inside"}, body=f"Use {key}.")
     skill = one(project, home)
     (skill.folder / "again.md").symlink_to("in.md")
@@ -420,22 +422,24 @@ def test_nothing_but_readable_files_below_the_folder_is_read(project, home, file
 
 def test_a_file_that_is_not_there_names_one_that_is(project, home):
     mine(home, files={"references/forms.md": "x"})
-    with pytest.raises(NotFound, match="references/forms.md"):
+    with pytest.raises(NotFound, match=r"references/forms\.md"):
         read_skill(one(project, home), "reference/form.md")
 
 
 def test_the_specifications_examples_are_valid(tmp_path):
+    about = "description: Extract PDF text, fill forms, merge files. Use when handling PDFs."
+    optional = """license: Apache-2.0
+compatibility: Requires git, docker, jq, and access to the internet
+metadata:
+  author: example-org
+  version: "1.0"
+allowed-tools: Bash(git:*) Bash(jq:*) Read"""
     for name, more in (
         ("skill-name", ""),
-        (
-            "pdf-processing",
-            '\nlicense: Apache-2.0\ncompatibility: Requires git, docker, jq, and access to the internet\nmetadata:\n  author: example-org\n  version: "1.0"\n'
-            "allowed-tools: Bash(git:*) Bash(jq:*) Read",
-        ),
-        ("code-review", "\nallowed-tools:\n  - Bash(git:*)\n  - Read"),
+        ("pdf-processing", optional),
+        ("code-review", "allowed-tools:\n  - Bash(git:*)\n  - Read"),
     ):
-        head = f"name: {name}\ndescription: Extract PDF text, fill forms, merge files. Use when handling PDFs.{more}"
-        assert validate(make(tmp_path, name, head=head)) == ()
+        assert validate(make(tmp_path, name, head=f"name: {name}\n{about}\n{more}")) == ()
 
 
 @pytest.mark.parametrize(
@@ -479,7 +483,8 @@ def test_finding_skills_loads_no_yaml_where_there_are_none_and_no_asyncio_where_
     code = (
         "import sys; from pathlib import Path; from hotset.sources.tools.found.skills import find_skills, skill_folders\n"
         "def find(home): return len(find_skills(skill_folders(Path('/none'), Path(home))).skills)\n"
-        f"print(find('/none'), 'yaml' in sys.modules, find({str(tmp_path / 'read')!r}), 'yaml' in sys.modules, 'asyncio' in sys.modules)"
+        "loaded = lambda name: name in sys.modules\n"
+        f"print(find('/none'), loaded('yaml'), find({str(tmp_path / 'read')!r}), loaded('yaml'), loaded('asyncio'))"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
     assert told.split() == ["0", "False", "1", "True", "False"]

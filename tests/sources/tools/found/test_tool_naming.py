@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hotset.sources.tools.naming import LONGEST, full_name, slug
@@ -29,6 +29,7 @@ def test_a_name_says_the_source_and_the_tool(source, own_name, name):
     assert full_name(source, own_name) == name
 
 
+@settings(deadline=None)
 @given(TEXTS, TEXTS)
 @example("", "é")
 @example("_", "_")
@@ -40,12 +41,14 @@ def test_every_name_is_one_that_providers_take_and_its_source_can_be_read_from_i
     assert full_name(slug(source), own_name) == name, "a source's name and what it was made from are the same"
 
 
+@settings(deadline=None)
 @given(TEXTS)
 def test_the_name_of_a_source_stays_what_it_is(text):
     assert slug(slug(text)) == slug(text)
     assert "__" not in slug(text)
 
 
+@settings(deadline=None)
 @given(TEXTS, TEXTS, TEXTS, TEXTS)
 @example("a__b", "c", "a", "b__c")
 @example("a_", "b", "a", "_b")

@@ -1,0 +1,202 @@
+"""A tool as a model reads it: a signature with types, enums and defaults, what it does, and a line for each argument.
+
+The same tool gives the same text always: it goes into prompts that are cached.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+from hotset import tokens
+from hotset.nouns.tool import Tool
+
+MAX_TOKENS = 1_000
+"""What one tool may take where nobody says otherwise: 19 of 20 tools need less than half of it."""
+
+_DEEPEST = 4  # objects in objects whose arguments are named; deeper ones are told as `object`
+_MOST_CHOICES = 16
+_MOST_FIELDS = 24  # of one nested object
+_DEFAULT = 40  # characters
+_BRIEF = 160  # characters of a description that had to be shortened
+_NAME = re.compile(r"[A-Za-z_$][\w$.-]*\Z")
+_PLAIN_TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
+
+
+def compact(tool: Tool, *, max_tokens: int = MAX_TOKENS) -> str:
+    """What does not fit is left out, the least needed first, and that is said."""
+    schema = decoded(tool)
+    arguments = tuple(_arguments(schema))
+    said = " ".join(tool.description.split())
+    for text in _ever_shorter(tool.name, said, arguments):
+        if tokens.count(text) <= max_tokens:
+            return text
+    return _cut(text, max_tokens)
+
+
+def decoded(tool: Tool) -> dict[str, Any]:
+    """The schema of its arguments; empty where there is none that can be read."""
+    try:
+        schema = msgspec.json.decode(tool.parameters)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return {}
+    return schema if isinstance(schema, dict) else {}
+
+
+def resolved(root: Mapping[str, Any], reference: object) -> Any:
+    """What a reference inside the schema stands for; None where it points elsewhere, or nowhere."""
+    if not isinstance(reference, str) or reference[:2] not in ("#", "#/"):
+        return None
+    found: Any = root
+    for part in reference[2:].split("/") if reference != "#" else ():
+        key = unquote(part).replace("~1", "/").replace("~0", "~")
+        if isinstance(found, dict) and key in found:
+            found = found[key]
+        elif isinstance(found, list) and key.isdecimal() and int(key) < len(found):
+            found = found[int(key)]
+        else:
+            return None
+    return found
+
+
+class _Argument(msgspec.Struct, frozen=True):
+    name: str
+    kind: str
+    required: bool
+    default: str
+    said: str
+
+    @property
+    def signed(self) -> str:
+        return f"{self.name}{'' if self.required else '?'}: {self.kind}{self.default}"
+
+
+def _ever_shorter(name: str, said: str, arguments: Sequence[_Argument]) -> Iterator[str]:
+    needed = [each for each in arguments if each.required]
+    brief = _brief(said)
+    yield _text(name, arguments, said, arguments)
+    cut = "its description" if brief != said else ""
+    yield _text(name, arguments, brief, arguments, cut)
+    yield _text(name, arguments, brief, needed, _also(cut, "what optional arguments mean"))
+    yield _text(name, arguments, brief, (), _also(cut, "what arguments mean"))
+    left = len(arguments) - len(needed)
+    yield _text(
+        name, needed, brief, (), _also(cut, f"what arguments mean, {left} optional arguments" if left else "what arguments mean")
+    )
+    yield _text(name, needed, "", (), "everything but the arguments that it needs")
+
+
+def _text(name: str, signed: Sequence[_Argument], said: str, explained: Sequence[_Argument], cut: str = "") -> str:
+    lines = [f"{name}({', '.join(each.signed for each in signed)})", *([said] if said else [])]
+    lines += [f"- {each.name}: {each.said}" for each in explained if each.said]
+    return "\n".join([*lines, *([f"[left out: {cut}]"] if cut else [])])
+
+
+def _cut(text: str, max_tokens: int) -> str:
+    """The last resort: hundreds of arguments, or a budget of a few words."""
+    note = "... [left out: the rest]"
+    keep = len(text)
+    while keep and tokens.count(text[:keep] + note) > max_tokens:
+        keep = keep * 3 // 4
+    return text[:keep] + note
+
+
+def _also(cut: str, more: str) -> str:
+    return f"{cut}, {more}" if cut else more
+
+
+def _brief(said: str) -> str:
+    if len(said) <= _BRIEF:
+        return said
+    end = said.find(". ", 0, _BRIEF)
+    return said[: end + 1] if end > 0 else said[:_BRIEF].rstrip() + "..."
+
+
+def _arguments(schema: Mapping[str, Any]) -> Iterator[_Argument]:
+    """Those that it needs first."""
+    properties = schema.get("properties")
+    required = _names(schema.get("required"))
+    for name, each in (
+        sorted(properties.items(), key=lambda item: item[0] not in required) if isinstance(properties, dict) else ()
+    ):
+        about = each if isinstance(each, dict) else {}
+        default = f" = {_json(about['default'])}" if "default" in about and about["default"] is not None else ""
+        said = about.get("description") or about.get("title") or ""
+        said = " ".join(said.split()) if isinstance(said, str) else ""
+        yield _Argument(_quoted(name), _kind(each, schema, 0), name in required, default, said)
+
+
+def _kind(schema: Any, root: Mapping[str, Any], depth: int) -> str:  # noqa: PLR0911 - one case a form of schema
+    if not isinstance(schema, dict):
+        return "never" if schema is False else "any"
+    if "$ref" in schema:
+        target = resolved(root, schema["$ref"])
+        return (
+            _kind(target, root, depth + 1) if target is not None and depth < _DEEPEST else str(schema["$ref"]).rpartition("/")[2]
+        )
+    if "const" in schema:
+        return _json(schema["const"])
+    if isinstance(choices := schema.get("enum"), list):
+        more = f" | ... {len(choices) - _MOST_CHOICES} more" if len(choices) > _MOST_CHOICES else ""
+        return " | ".join(map(_json, choices[:_MOST_CHOICES])) + more
+    for word, sign in (("anyOf", " | "), ("oneOf", " | "), ("allOf", " & ")):
+        if isinstance(parts := schema.get(word), list) and depth < _DEEPEST:
+            return sign.join(dict.fromkeys(_kind(each, root, depth + 1) for each in parts[:_MOST_CHOICES])) or "any"
+    kinds = schema.get("type")
+    if isinstance(kinds, list):
+        return " | ".join(_plain_kind(str(each), schema, root, depth) for each in kinds[:_MOST_CHOICES]) or "any"
+    return _plain_kind(kinds if isinstance(kinds, str) else _implied(schema), schema, root, depth)
+
+
+def _implied(schema: Mapping[str, Any]) -> str:
+    return "object" if "properties" in schema else "array" if "items" in schema else "any"
+
+
+def _plain_kind(kind: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+    match kind:
+        case "array":
+            inner = _kind(schema.get("items", True), root, depth + 1) if depth < _DEEPEST else "any"
+            return f"({inner})[]" if " " in inner and not inner.startswith("{") else f"{inner}[]"
+        case "object":
+            return _object(schema, root, depth)
+        case "integer" | "number":
+            low, high = schema.get("minimum"), schema.get("maximum")
+            return kind if low is None and high is None else f"{kind} {_bound(low)}..{_bound(high)}"
+        case "string" if isinstance(form := schema.get("format"), str):
+            return f"string ({form[:20]})"
+    return kind if kind in _PLAIN_TYPES else "any"
+
+
+def _object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+    properties = schema.get("properties")
+    if depth >= _DEEPEST:
+        return "object"
+    if not isinstance(properties, dict) or not properties:
+        values = schema.get("additionalProperties")
+        return f"{{[key]: {_kind(values, root, depth + 1)}}}" if isinstance(values, dict) and values else "object"
+    required = _names(schema.get("required"))
+    named = list(properties.items())[:_MOST_FIELDS]
+    fields = [f"{_quoted(name)}{'' if name in required else '?'}: {_kind(each, root, depth + 1)}" for name, each in named]
+    more = [f"... {len(properties) - _MOST_FIELDS} more"] if len(properties) > _MOST_FIELDS else []
+    return f"{{{', '.join([*fields, *more])}}}"
+
+
+def _names(required: object) -> frozenset[str]:
+    return frozenset(each for each in required if isinstance(each, str)) if isinstance(required, list) else frozenset()
+
+
+def _quoted(name: str) -> str:
+    return name if _NAME.match(name) else _json(name)
+
+
+def _bound(value: object) -> str:
+    return _json(value) if isinstance(value, int | float) else ""
+
+
+def _json(value: object) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= _DEFAULT else f"{text[:_DEFAULT]}..."

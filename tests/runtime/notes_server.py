@@ -1,0 +1,72 @@
+"""A server that the tests start, with nothing but the standard library: `notes_server.py FOLDER`.
+
+Every start is a line in FOLDER/starts. What it says of its tools stands in FOLDER/tools.json, where a test can change it.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+FOLDER = Path(sys.argv[-1])
+TEXT = {"type": "string"}
+TOOLS = [
+    {
+        "name": "add_note",
+        "description": "Write a note and keep it under its title.",
+        "inputSchema": {"type": "object", "properties": {"title": TEXT, "text": TEXT}, "required": ["title", "text"]},
+    },
+    {
+        "name": "read_note",
+        "description": "Read a note by its title.",
+        "inputSchema": {"type": "object", "properties": {"title": TEXT}, "required": ["title"]},
+    },
+    {
+        "name": "long_list",
+        "description": "Print all numbers up to a limit, one in a line.",
+        "inputSchema": {"type": "object", "properties": {"limit": {"type": "integer"}}, "required": ["limit"]},
+    },
+    {"name": "crash", "description": "End the process at once, without an answer.", "inputSchema": {"type": "object"}},
+]
+NOTES = {}
+
+
+def main():
+    with (FOLDER / "starts").open("a") as starts:
+        starts.write(f"{os.getpid()}\n")
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "id" in message:
+            print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer(message)}), flush=True)
+
+
+def answer(message):
+    match message["method"]:
+        case "initialize":
+            info = {"name": "notes", "version": "1"}
+            return {"result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}}
+        case "tools/list":
+            told = FOLDER / "tools.json"
+            return {"result": {"tools": json.loads(told.read_text()) if told.exists() else TOOLS}}
+        case "tools/call":
+            return {"result": {"content": [{"type": "text", "text": called(message["params"])}]}}
+        case _:
+            return {"error": {"code": -32601, "message": "not here"}}
+
+
+def called(params):
+    given = params.get("arguments", {})
+    match params["name"]:
+        case "add_note":
+            NOTES[given["title"]] = given["text"]
+            return f"kept {given['title']}"
+        case "read_note":
+            return NOTES.get(given["title"], "there is no such note")
+        case "long_list":
+            return "\n".join(f"number {each}" for each in range(given["limit"]))
+        case _:
+            os._exit(3)
+
+
+if __name__ == "__main__":
+    main()
