@@ -110,7 +110,7 @@ def counted(pool: Pool) -> dict[str, float]:
     return {
         "servers": len(pool.running()),
         "processes": len(descendants(os.getpid())),
-        "files": len(os.listdir("/proc/self/fd")),
+        "files": len(list(Path("/proc/self/fd").iterdir())),
         "threads": threading.active_count(),
         "rss_mb": int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6,
     }

@@ -18,7 +18,7 @@ from hotset.nouns.window import WHOLE, Cause, Form, Hidden, Shown, Spot, Table
 from hotset.runtime.offering import beginning, kept_offer, names
 from hotset.runtime.using import USED
 from hotset.store.port import Store, Where
-from hotset.window.toolbox_tools import beside
+from hotset.window.ghosts import beside
 from hotset.window.tools import OUR_TOOLS
 
 _REFERENCE = re.compile(rb'retrieve_context\(id="(r[0-9a-f]{4,40})"\)')

@@ -27,15 +27,16 @@ from hotset.nouns.price import Price
 from hotset.nouns.tool import Ghost, Returned, Tool
 from hotset.nouns.window import Hidden
 from hotset.store.port import Store
+from hotset.window.ghosts import beside, defers, ghost_spec, speaks_of
 from hotset.window.prefetch import asked_in
-from hotset.window.toolbox_tools import TOOLBOX_SPECS, USE, beside, defers, ghost_spec
+from hotset.window.toolbox_tools import TOOLBOX_SPECS, USE
 from hotset.window.tools import SPECS
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 _FITS = 0.5
-"""How well a tool must fit a prompt to stand in the list: below that, the next search would bring others."""
+"""How well a tool must fit a prompt, beside the one that fits best, to stand in the list."""
 
 _SHARE = 0.05
 """Of the window that the ghosts of a session may take."""
@@ -220,7 +221,9 @@ class Offering:
     def _decided(self, opening: Opening, tools: Tools) -> tuple[Offer, str]:
         found, trouble = self._found(opening, tools)
         theirs = opening.request.tools
-        fitting = {made.name: made for each in found if each.score >= _FITS and (made := ghost_spec(each))}
+        asked = prompt_in(opening.links)
+        fit = (each for each in found if each.score >= _FITS and speaks_of(asked, each.tool))
+        fitting = {made.name: made for each in fit if (made := ghost_spec(each))}
         room = round(_SHARE * opening.window)
         ghosts: list[ToolSpec] = []
         for made in beside([made for name, made in fitting.items() if name not in _RESERVED], theirs)[: self._ghosts]:

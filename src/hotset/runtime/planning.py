@@ -30,10 +30,10 @@ from hotset.runtime.resuming import Resuming
 from hotset.runtime.words import Words
 from hotset.store.port import Store
 from hotset.window.arguments import spoken
+from hotset.window.ghosts import beside
 from hotset.window.plan import Moment, plan
 from hotset.window.prefetch import Judged
 from hotset.window.price import charge, price_of
-from hotset.window.toolbox_tools import beside
 from hotset.window.tools import OUR_TOOLS, SPECS
 
 _MOST_TABLES = 256

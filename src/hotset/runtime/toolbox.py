@@ -32,6 +32,7 @@ from hotset.sources.tools.content import returned, text_of
 from hotset.sources.tools.found.skills import Skill, read_skill
 from hotset.sources.tools.gathering import Gathered, Gathering
 from hotset.sources.tools.graph import Graph
+from hotset.sources.tools.naming import full_name
 from hotset.sources.tools.registry import Registry
 from hotset.sources.tools.running.pool import Pool, Running
 from hotset.sources.tools.running.session import Listed
@@ -145,7 +146,7 @@ class Toolbox:
             if self._closed:
                 raise ToolFailed("hotset is about to end: no tool is started any more")
             if self._pool is None:
-                self._pool = Pool(self._config.tooling, project=self._config.project)
+                self._pool = Pool(self._config.tooling, project=self._config.project, listed=self._relisted)
                 self._note = RunningNote(self._folder, self._whose)
             return self._pool
 
@@ -374,9 +375,14 @@ class Toolbox:
     def _list_tools(self, source: Source) -> Listed:
         return self.pool.list_tools(source)
 
-    def _relisted(self, source: Source, tools: Sequence[Tool], instructions: str) -> None:
+    def _relisted(self, source: Source, listed: Listed, own_name: str) -> None:
         """A server that was started says what it offers now: what differs from what was seen before is not called."""
-        self.catalogue.put(source, tools, instructions=instructions)
+        self.catalogue.put(source, listed.tools, instructions=listed.instructions)
+        known = self.catalogue.get(full_name(source.name, own_name))
+        if known is None or known.state is not State.READY:
+            raise ToolRefused(
+                f"{source.name}__{own_name} cannot be called: {known.why if known else 'its server has it no more'}"
+            )
 
     def _opened(self) -> tuple[Index, Finding]:
         with self._lock:

@@ -45,7 +45,7 @@ class RunningNote:
 
     def write(self, pool: Pool) -> None:
         """Cheap where nothing came or went since."""
-        told = frozenset((each.source, each.session, each.pid) for each in pool.running())
+        told = pool.processes()
         if told == self._told:
             return
         running = pool.running()

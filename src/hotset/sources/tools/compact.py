@@ -16,13 +16,16 @@ from hotset import tokens
 from hotset.nouns.tool import Tool
 
 MAX_TOKENS = 1_000
-"""What one tool may take where nobody says otherwise: 19 of 20 tools need less than half of it."""
+"""What one tool may take where nobody says otherwise: 19 of 20 tools of 21 public servers need about half of it."""
 
 _DEEPEST = 4  # objects in objects whose arguments are named; deeper ones are told as `object`
 _MOST_CHOICES = 16
 _MOST_FIELDS = 24  # of one nested object
 _DEFAULT = 40  # characters
-_BRIEF = 160  # characters of a description that had to be shortened
+_BRIEFER = (2_000, 600, 160)  # characters of a description that has to be shortened
+_LINE = 300  # characters about one argument
+_MOST_PARTS = 2_000  # of a schema that are told: references make a small one endless
+_LONGEST_TOKEN = 16  # characters; longer ones are rare enough for a text of so many times the budget not to be counted
 _NAME = re.compile(r"[A-Za-z_$][\w$.-]*\Z")
 _PLAIN_TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
 
@@ -33,7 +36,7 @@ def compact(tool: Tool, *, max_tokens: int = MAX_TOKENS) -> str:
     arguments = tuple(_arguments(schema))
     said = " ".join(tool.description.split())
     for text in _ever_shorter(tool.name, said, arguments):
-        if tokens.count(text) <= max_tokens:
+        if len(text) <= max_tokens * _LONGEST_TOKEN and tokens.count(text) <= max_tokens:
             return text
     return _cut(text, max_tokens)
 
@@ -77,15 +80,16 @@ class _Argument(msgspec.Struct, frozen=True):
 
 def _ever_shorter(name: str, said: str, arguments: Sequence[_Argument]) -> Iterator[str]:
     needed = [each for each in arguments if each.required]
-    brief = _brief(said)
     yield _text(name, arguments, said, arguments)
-    cut = "its description" if brief != said else ""
-    yield _text(name, arguments, brief, arguments, cut)
+    for most in _BRIEFER:
+        brief = _brief(said, most)
+        cut = "the rest of its description" if brief != said else ""
+        yield _text(name, arguments, brief, arguments, cut)
     yield _text(name, arguments, brief, needed, _also(cut, "what optional arguments mean"))
     yield _text(name, arguments, brief, (), _also(cut, "what arguments mean"))
     left = len(arguments) - len(needed)
     yield _text(
-        name, needed, brief, (), _also(cut, f"what arguments mean, {left} optional arguments" if left else "what arguments mean")
+        name, needed, brief, (), _also(cut, f"what arguments mean, {left} optional ones" if left else "what arguments mean")
     )
     yield _text(name, needed, "", (), "everything but the arguments that it needs")
 
@@ -109,15 +113,17 @@ def _also(cut: str, more: str) -> str:
     return f"{cut}, {more}" if cut else more
 
 
-def _brief(said: str) -> str:
-    if len(said) <= _BRIEF:
+def _brief(said: str, most: int) -> str:
+    """Whole sentences, where there is one."""
+    if len(said) <= most:
         return said
-    end = said.find(". ", 0, _BRIEF)
-    return said[: end + 1] if end > 0 else said[:_BRIEF].rstrip() + "..."
+    end = said.rfind(". ", 0, most)
+    return said[: end + 1] if end > 0 else said[:most].rstrip() + "..."
 
 
 def _arguments(schema: Mapping[str, Any]) -> Iterator[_Argument]:
     """Those that it needs first."""
+    kinds = _Kinds(schema)
     properties = schema.get("properties")
     required = _names(schema.get("required"))
     for name, each in (
@@ -126,63 +132,72 @@ def _arguments(schema: Mapping[str, Any]) -> Iterator[_Argument]:
         about = each if isinstance(each, dict) else {}
         default = f" = {_json(about['default'])}" if "default" in about and about["default"] is not None else ""
         said = about.get("description") or about.get("title") or ""
-        said = " ".join(said.split()) if isinstance(said, str) else ""
-        yield _Argument(_quoted(name), _kind(each, schema, 0), name in required, default, said)
+        said = _brief(" ".join(said.split()), _LINE) if isinstance(said, str) else ""
+        yield _Argument(_quoted(name), kinds.of(each), name in required, default, said)
 
 
-def _kind(schema: Any, root: Mapping[str, Any], depth: int) -> str:  # noqa: PLR0911 - one case a form of schema
-    if not isinstance(schema, dict):
-        return "never" if schema is False else "any"
-    if "$ref" in schema:
-        target = resolved(root, schema["$ref"])
-        return (
-            _kind(target, root, depth + 1) if target is not None and depth < _DEEPEST else str(schema["$ref"]).rpartition("/")[2]
-        )
-    if "const" in schema:
-        return _json(schema["const"])
-    if isinstance(choices := schema.get("enum"), list):
-        more = f" | ... {len(choices) - _MOST_CHOICES} more" if len(choices) > _MOST_CHOICES else ""
-        return " | ".join(map(_json, choices[:_MOST_CHOICES])) + more
-    for word, sign in (("anyOf", " | "), ("oneOf", " | "), ("allOf", " & ")):
-        if isinstance(parts := schema.get(word), list) and depth < _DEEPEST:
-            return sign.join(dict.fromkeys(_kind(each, root, depth + 1) for each in parts[:_MOST_CHOICES])) or "any"
-    kinds = schema.get("type")
-    if isinstance(kinds, list):
-        return " | ".join(_plain_kind(str(each), schema, root, depth) for each in kinds[:_MOST_CHOICES]) or "any"
-    return _plain_kind(kinds if isinstance(kinds, str) else _implied(schema), schema, root, depth)
+class _Kinds:
+    """The parts of one schema, each in a few signs; when too many were told, the rest are `any`."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._left = _MOST_PARTS
+
+    def of(self, schema: Any, depth: int = 0) -> str:
+        self._left -= 1
+        if not isinstance(schema, dict) or self._left <= 0:
+            return "never" if schema is False else "any"
+        if "$ref" in schema:
+            target = resolved(self._root, schema["$ref"])
+            is_told = target is not None and depth < _DEEPEST
+            return self.of(target, depth + 1) if is_told else str(schema["$ref"]).rpartition("/")[2][:_DEFAULT]
+        if "const" in schema:
+            return _json(schema["const"])
+        if isinstance(choices := schema.get("enum"), list):
+            more = f" | ... {len(choices) - _MOST_CHOICES} more" if len(choices) > _MOST_CHOICES else ""
+            return " | ".join(map(_json, choices[:_MOST_CHOICES])) + more
+        return self._of_several(schema, depth) or self._of_one(schema, depth)
+
+    def _of_several(self, schema: Mapping[str, Any], depth: int) -> str:
+        for word, sign in (("anyOf", " | "), ("oneOf", " | "), ("allOf", " & ")):
+            if isinstance(parts := schema.get(word), list) and depth < _DEEPEST:
+                return sign.join(dict.fromkeys(self.of(each, depth + 1) for each in parts[:_MOST_CHOICES]))
+        kinds = schema.get("type")
+        named = kinds[:_MOST_CHOICES] if isinstance(kinds, list) else ()
+        return " | ".join(self._of_one({**schema, "type": each}, depth) for each in named)
+
+    def _of_one(self, schema: Mapping[str, Any], depth: int) -> str:
+        match schema.get("type", _implied(schema)):
+            case "array":
+                inner = self.of(schema.get("items", True), depth + 1) if depth < _DEEPEST else "any"
+                return f"({inner})[]" if " " in inner and not inner.startswith("{") else f"{inner}[]"
+            case "object":
+                return self._object(schema, depth)
+            case "integer" | "number" as kind:
+                low, high = schema.get("minimum"), schema.get("maximum")
+                return kind if low is None and high is None else f"{kind} {_bound(low)}..{_bound(high)}"
+            case "string" if isinstance(form := schema.get("format"), str):
+                return f"string ({form[:20]})"
+            case str(kind) if kind in _PLAIN_TYPES:
+                return kind
+        return "any"
+
+    def _object(self, schema: Mapping[str, Any], depth: int) -> str:
+        properties = schema.get("properties")
+        if depth >= _DEEPEST:
+            return "object"
+        if not isinstance(properties, dict) or not properties:
+            values = schema.get("additionalProperties")
+            return f"{{[key]: {self.of(values, depth + 1)}}}" if isinstance(values, dict) and values else "object"
+        required = _names(schema.get("required"))
+        named = list(properties.items())[:_MOST_FIELDS]
+        fields = [f"{_quoted(name)}{'' if name in required else '?'}: {self.of(each, depth + 1)}" for name, each in named]
+        more = [f"... {len(properties) - _MOST_FIELDS} more"] if len(properties) > _MOST_FIELDS else []
+        return f"{{{', '.join([*fields, *more])}}}"
 
 
 def _implied(schema: Mapping[str, Any]) -> str:
     return "object" if "properties" in schema else "array" if "items" in schema else "any"
-
-
-def _plain_kind(kind: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
-    match kind:
-        case "array":
-            inner = _kind(schema.get("items", True), root, depth + 1) if depth < _DEEPEST else "any"
-            return f"({inner})[]" if " " in inner and not inner.startswith("{") else f"{inner}[]"
-        case "object":
-            return _object(schema, root, depth)
-        case "integer" | "number":
-            low, high = schema.get("minimum"), schema.get("maximum")
-            return kind if low is None and high is None else f"{kind} {_bound(low)}..{_bound(high)}"
-        case "string" if isinstance(form := schema.get("format"), str):
-            return f"string ({form[:20]})"
-    return kind if kind in _PLAIN_TYPES else "any"
-
-
-def _object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
-    properties = schema.get("properties")
-    if depth >= _DEEPEST:
-        return "object"
-    if not isinstance(properties, dict) or not properties:
-        values = schema.get("additionalProperties")
-        return f"{{[key]: {_kind(values, root, depth + 1)}}}" if isinstance(values, dict) and values else "object"
-    required = _names(schema.get("required"))
-    named = list(properties.items())[:_MOST_FIELDS]
-    fields = [f"{_quoted(name)}{'' if name in required else '?'}: {_kind(each, root, depth + 1)}" for name, each in named]
-    more = [f"... {len(properties) - _MOST_FIELDS} more"] if len(properties) > _MOST_FIELDS else []
-    return f"{{{', '.join([*fields, *more])}}}"
 
 
 def _names(required: object) -> frozenset[str]:

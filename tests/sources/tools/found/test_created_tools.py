@@ -139,6 +139,7 @@ def test_no_name_leads_anywhere_else(folder, tmp_path, name):
         ("def word_count(*texts: str): 'Counts.'", "no function word_count"),
         ("def other(text: str): 'Counts.'", "it has other"),
         ("def word_count(text: str): ...", "docstring"),
+        ("def word_count(frame: DataFrame): 'Counts.'", "no model can give frame"),
         ("\0", "null bytes"),
         ("'\ud800'", "half a character"),
         (CODE + "#" * 262_144, "262,144"),

@@ -271,6 +271,30 @@ def g(): ...
     assert read_script(text).description == "A module."
 
 
+def test_a_parameter_of_a_type_that_json_cannot_say_is_told_unless_it_can_be_left_out():
+    text = """
+@dataclass
+class Job:
+    frame: DataFrame
+class Own: ...
+def f(a: Reader, b: list[Reader], c: Own, d: Job, e: Job, f: Callable[[int], int], g: int | Reader, h: Any, i: Reader = None): ...
+"""
+    (function,) = functions(text)
+    assert function.foreign == ("a", "b", "c", "d", "e", "f")
+    assert schema(text)["properties"]["g"] == {"type": "integer"}
+
+
+def test_a_default_of_none_says_that_nothing_may_be_given():
+    text = "def f(a: str = None, b: Annotated[int, 'x'] = None, c: int | None = None, d: Any = None, e: Literal[1, None] = None): ..."
+    said = schema(text)["properties"]
+    null = {"type": "null"}
+    assert said["a"] == {"anyOf": [{"type": "string"}, null], "default": None}
+    assert said["b"] == {"anyOf": [{"type": "integer"}, null], "description": "x", "default": None}
+    assert said["c"] == {"anyOf": [{"type": "integer"}, null], "default": None}
+    assert said["d"] == {"default": None}
+    assert said["e"] == {"enum": [1, None], "default": None}
+
+
 def test_a_file_that_does_not_parse_is_told_with_its_line():
     script = read_script("def f(a: int):\n    return (\n")
     assert script.functions == ()

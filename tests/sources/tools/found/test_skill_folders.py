@@ -89,8 +89,22 @@ def test_a_skill_without_typed_functions_has_nothing_to_run(project, home):
     assert skill.source.stamp
 
 
+def test_a_function_that_only_the_script_itself_can_call_is_no_tool(project, home):
+    text = """
+from pypdf import PdfReader
+def fields(reader: PdfReader) -> list[str]: ...
+def all_fields(readers: dict[str, list[PdfReader]]) -> list[str]: ...
+def ask_for_password(): ...
+def main() -> None: ...
+def version() -> str: ...
+def pages(file: str | PdfReader, cache: PdfReader = None) -> int: ...
+"""
+    mine(home, files={"scripts/a.py": text})
+    assert [tool.own_name for tool in one(project, home).tools[1:]] == ["version", "pages"]
+
+
 def test_functions_of_one_name_in_two_scripts_are_two_tools(project, home):
-    mine(home, files={"scripts/a.py": "def go(x: int): ...", "scripts/b.py": "def go(x: int): ...\ndef only(): ..."})
+    mine(home, files={"scripts/a.py": "def go(x: int): ...", "scripts/b.py": "def go(x: int): ...\ndef only() -> int: ..."})
     assert [(tool.name, tool.own_name) for tool in one(project, home).tools[1:]] == [
         ("pdf__a_go", "a.go"),
         ("pdf__b_go", "b.go"),

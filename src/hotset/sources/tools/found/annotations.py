@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,7 @@ _ARRAYS = frozenset(("list", "List", "Sequence", "MutableSequence", "Iterable", 
 _SETS = frozenset(("set", "Set", "frozenset", "FrozenSet", "AbstractSet", "MutableSet"))
 _TUPLES = frozenset(("tuple", "Tuple"))
 _OBJECTS = frozenset(("dict", "Dict", "Mapping", "MutableMapping", "defaultdict", "DefaultDict", "OrderedDict"))
+_ANY = frozenset(("Any", "object", "JSON", "JsonValue", "TypeVar", ""))
 _AS_INSIDE = frozenset(("Required", "NotRequired", "ReadOnly", "Final", "ClassVar", "Type", "InitVar"))
 _DATACLASS = frozenset(("dataclass", "define", "frozen", "mutable"))
 _RECORD_BASES = frozenset(("TypedDict", "BaseModel", "Struct"))
@@ -85,7 +86,11 @@ class Schemas:
 
     def __init__(self, known: Definitions) -> None:
         self.defs: dict[str, Schema] = {}
+        self.unknown: list[str] = []
+        """Types that were met and that JSON, as far as can be told from the file, cannot say."""
         self._known = known
+        self._foreign: set[str] = set()
+        """Classes of this file that have such a type in them."""
         self._left = _MOST_NODES
 
     def of(self, annotation: ast.expr, depth: int = 0) -> Schema:  # noqa: PLR0911 - one case a kind of annotation
@@ -99,7 +104,7 @@ class Schemas:
             case ast.Name() | ast.Attribute():
                 return self._named(annotation, depth)
             case ast.BinOp(op=ast.BitOr()):
-                return _any_of([self.of(each, depth + 1) for each in _alternatives(annotation)])
+                return self._union(_alternatives(annotation), depth)
             case ast.Subscript(value=value, slice=inside):
                 return self._generic(self._name(value), inside, depth)
         return {}
@@ -139,7 +144,25 @@ class Schemas:
             return {"type": "array"}
         if name in _SETS:
             return {"type": "array", "uniqueItems": True}
-        return {"type": "object"} if name in _OBJECTS else {}
+        return {"type": "object"} if name in _OBJECTS else self._any(name)
+
+    def _any(self, name: str) -> Schema:
+        if name not in _ANY:
+            self.unknown.append(name)
+        return {}
+
+    def _union(self, kinds: Iterable[ast.expr], depth: int) -> Schema:
+        """What JSON cannot say is left out where something else may be given instead."""
+        before = len(self.unknown)
+        known: list[Schema] = []
+        for kind in kinds:
+            met = len(self.unknown)
+            schema = self.of(kind, depth + 1)
+            if len(self.unknown) == met:
+                known.append(schema)
+        if known:
+            del self.unknown[before:]
+        return _any_of(known)
 
     def _alias(self, value: ast.expr, depth: int) -> Schema:
         if isinstance(value, ast.Call):  # NewType("UserId", int)
@@ -153,9 +176,9 @@ class Schemas:
         if name == "Annotated":
             return self._annotated(parts, depth)
         if name == "Optional":
-            return _any_of([self.of(parts[0], depth + 1), dict(_PLAIN["None"])]) if parts else {}
+            return self._union([*parts[:1], ast.Constant(None)], depth)
         if name == "Union":
-            return _any_of([self.of(each, depth + 1) for each in parts])
+            return self._union(parts, depth)
         if name in _AS_INSIDE and parts:
             return self.of(parts[0], depth + 1)
         if name in _TUPLES:
@@ -169,7 +192,7 @@ class Schemas:
                 if len(parts) == 2
                 else {"type": "object"}
             )
-        return {}
+        return self._any(name)
 
     def _enum(self, values: list[Any]) -> Schema:
         unique = {json.dumps(value): value for value in values}
@@ -211,10 +234,14 @@ class Schemas:
             return self._enum([value for _, value in self._members(name)])
         decorated = any(_last(each) in _DATACLASS for each in node.decorator_list)
         if not decorated and not bases & _RECORD_BASES and not any(base in self._known.classes for base in bases):
-            return {}
+            return self._any(name)
         if name not in self.defs:
+            before = len(self.unknown)
             self.defs[name] = {}  # stands there while it is made: a class may name itself
             self.defs[name] = self._record(node, depth)
+            self._foreign |= {name} if len(self.unknown) > before else set()
+        elif name in self._foreign:
+            self.unknown.append(name)
         return {"$ref": f"#/$defs/{name}"}
 
     def _record(self, node: ast.ClassDef, depth: int) -> Schema:
@@ -231,7 +258,7 @@ class Schemas:
                 if (needed or _outermost(line.annotation) == "Required") and name not in required:
                     required.append(name)
                 if line.value is not None and (found := self.default(line.value)):
-                    properties[name] = {**properties[name], "default": found[0]}
+                    properties[name] = with_default(properties[name], found[0])
         schema: Schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
         if text := ast.get_docstring(node):
             schema["description"] = _said(text.split("\n\n")[0])
@@ -308,7 +335,22 @@ def _any_of(schemas: list[Schema]) -> Schema:
                 return {}
             if each not in flat:
                 flat.append(each)
-    return flat[0] if len(flat) == 1 else {"anyOf": flat}
+    if len(flat) <= 1:
+        return flat[0] if flat else {}
+    return {"anyOf": flat}
+
+
+def with_default(schema: Schema, value: Any) -> Schema:
+    """`x: int = None` means that nothing may be given as well."""
+    return {**(_or_null(schema) if value is None else schema), "default": value}
+
+
+def _or_null(schema: Schema) -> Schema:
+    null = dict(_PLAIN["None"])
+    if not schema or null in schema.get("anyOf", ()) or schema.get("type") == "null" or None in schema.get("enum", ()):
+        return schema
+    about = {key: schema[key] for key in ("description",) if key in schema}
+    return {**_any_of([{key: value for key, value in schema.items() if key not in about}, null]), **about}
 
 
 def _limits(keywords: list[ast.keyword], schema: Schema) -> Schema:

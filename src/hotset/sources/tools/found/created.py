@@ -175,6 +175,8 @@ def _tool(name: str, script: Script, own_name: str) -> Tool:
     function = next((each for each in script.functions if each.name == name), None)
     if function is None:
         raise Malformed(_no_function(name, script))
+    if function.foreign:
+        raise Malformed(f"no model can give {', '.join(function.foreign)}: take texts, numbers, lists or dictionaries instead")
     description = function.description or script.description
     if not description:
         raise Malformed(f"say in a docstring of {name} what it does and when to use it: nobody would find it otherwise")

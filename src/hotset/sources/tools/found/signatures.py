@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hotset.sources.tools.found.annotations import Definitions, Schema, Schemas, definitions
+from hotset.sources.tools.found.annotations import Definitions, Schema, Schemas, definitions, with_default
 from hotset.sources.tools.found.docstrings import Told, told, tool_names
 
 _MOST_FUNCTIONS = 200  # of a file: nobody writes more by hand
@@ -27,6 +27,10 @@ class Function:
     """A JSON schema."""
     line: int
     depends: tuple[str, ...] = ()
+    returns: bool = False
+    """It says what it gives back."""
+    foreign: tuple[str, ...] = ()
+    """Parameters that must be given, and are of a type that JSON cannot say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,33 +111,39 @@ def _is_tool(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, known: Definitions, depends: tuple[str, ...]) -> Function:
     about = told(ast.get_docstring(node) or "")
+    parameters, foreign = _parameters(node.args, about, known)
     return Function(
         node.name,
         _encodable(about.description),
-        json.dumps(_parameters(node.args, about, known), separators=(",", ":")).encode(),
+        json.dumps(parameters, separators=(",", ":")).encode(),
         node.lineno,
         tuple(dict.fromkeys((*depends, *about.depends))),
+        node.returns is not None,
+        foreign,
     )
 
 
-def _parameters(takes: ast.arguments, about: Told, known: Definitions) -> Schema:
+def _parameters(takes: ast.arguments, about: Told, known: Definitions) -> tuple[Schema, tuple[str, ...]]:
     schemas = Schemas(known)
     without = len(takes.args) - len(takes.defaults)
     defaults: list[ast.expr | None] = [*([None] * without), *takes.defaults, *takes.kw_defaults]
     properties: dict[str, Schema] = {}
     required: list[str] = []
+    foreign: list[str] = []
     for each, default in zip((*takes.args, *takes.kwonlyargs), defaults, strict=True):
         assert each.annotation is not None
+        met = len(schemas.unknown)
         schema = schemas.of(each.annotation)
         if each.arg in about.parameters and "description" not in schema:
             schema["description"] = _encodable(about.parameters[each.arg])
         if default is None:
             required.append(each.arg)
+            foreign += [each.arg] if len(schemas.unknown) > met else []
         elif found := schemas.default(default):
-            schema["default"] = found[0]
+            schema = with_default(schema, found[0])
         properties[each.arg] = schema
     whole: Schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-    return {**whole, "$defs": schemas.defs} if schemas.defs else whole
+    return {**whole, "$defs": schemas.defs} if schemas.defs else whole, tuple(foreign)
 
 
 def _encodable(text: str) -> str:

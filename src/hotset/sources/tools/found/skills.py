@@ -197,14 +197,15 @@ def _scripts(root: Root, there: Listing, trusted: bool, troubles: list[str]) -> 
             continue
         if script.trouble:
             troubles.append(f"{where}: {shown(path)}: {script.trouble}")
-        if any(not _is_command(each) for each in script.functions):
+        if any(map(_is_for_models, script.functions)):
             found[path] = script
     return found
 
 
-def _is_command(function: Function) -> bool:
-    """`main` without parameters reads a command line: nothing that a model could call."""
-    return function.name == "main" and b'"properties":{}' in function.parameters
+def _is_for_models(function: Function) -> bool:
+    """Not what only the script itself can call: with an open document, say; nor what reads a command line or asks a person."""
+    takes_nothing = b'"properties":{}' in function.parameters
+    return not function.foreign and not (takes_nothing and (function.name == "main" or not function.returns))
 
 
 def _reader(source: str, description: str) -> Tool:
@@ -217,7 +218,7 @@ def _tools(source: str, about: str, scripts: Mapping[str, Script]) -> Iterator[T
     own = own_names(by_name)
     for name, script in by_name.items():
         for each in script.functions:
-            if _is_command(each):
+            if not _is_for_models(each):
                 continue
             called = own[name, each.name]
             description = each.description or f"{each.name.replace('_', ' ')}. {about.partition('. ')[0]}"

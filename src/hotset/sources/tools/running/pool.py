@@ -19,7 +19,7 @@ from hotset.errors import MemoryClosed
 from hotset.nouns.tool import Returned, Source, Tooling
 from hotset.sources.tools.running.processes import memory_of
 from hotset.sources.tools.running.session import Listed
-from hotset.sources.tools.running.shift import Past, Server, Shift
+from hotset.sources.tools.running.shift import HearsList, Past, Server, Shift
 
 _LINGER_SECONDS = 5.0  # after the last server ended: sources that are listed one after the other share what starts them
 _CLOSE_SECONDS = 10.0  # a shift takes up to five, and the warden two more
@@ -49,9 +49,17 @@ class Pool:
     """May be made anywhere: nothing runs before the first call. Not after a fork, and not after `close`: then `MemoryClosed`."""
 
     def __init__(
-        self, tooling: Tooling, *, project: Path, clock: Callable[[], float] = time.monotonic, linger: float = _LINGER_SECONDS
+        self,
+        tooling: Tooling,
+        *,
+        project: Path,
+        clock: Callable[[], float] = time.monotonic,
+        linger: float = _LINGER_SECONDS,
+        listed: HearsList | None = None,
     ) -> None:
+        """`listed` hears what a server offers whenever it was started, before it is called, in a thread of its own."""
         self._tooling = tooling
+        self._listed = listed
         self._project = project
         self._clock = clock
         self._linger = linger
@@ -100,6 +108,13 @@ class Pool:
     def loaded(self) -> frozenset[str]:
         """The names of the sources that run; costs nothing."""
         return frozenset(server.source.name for server in self._servers())
+
+    def processes(self) -> frozenset[tuple[str, str, int | None]]:
+        """Source, session and process of everything that runs; costs nothing."""
+        return frozenset(
+            (each.source.name, each.session_name, each.session.pid if each.session is not None else None)
+            for each in self._servers()
+        )
 
     def troubles(self) -> Mapping[str, str]:
         """Sources that are left alone for a while because they failed to start again and again -> why."""
@@ -153,7 +168,7 @@ class Pool:
         return future
 
     def _make_shift(self) -> Shift:
-        return Shift(self._tooling, self._project, self._clock, self._past)
+        return Shift(self._tooling, self._project, self._clock, self._past, self._listed)
 
     def _answered(self, work: _Work) -> None:
         with self._lock:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hotset.errors import ToolFailed
 from hotset.index.breaker import Breaker
-from hotset.nouns.tool import Launch, Returned, Source, Stdio, Tooling
+from hotset.nouns.tool import Launch, Origin, Returned, Source, Stdio, Tooling
 from hotset.sealing import Known, seal
 from hotset.sources.tools.running.channel import ServerGone
 from hotset.sources.tools.running.keeping import Use, in_the_way, patience, used
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from hotset.sources.tools.running.http import Client
 
 Clock = Callable[[], float]
+HearsList = Callable[[Source, Listed, str], None]
+"""Hears what a server offers before its first call, and the tool that is about to be called; raises where it must not be."""
 
 _FAILED_WITHIN = 60.0  # seconds in which a source fails to start three times before it is left alone
 _REST, _LONGEST_REST = 30.0, 600.0  # seconds for which it is
@@ -58,6 +60,8 @@ class Server:
     calls: int = 0
     pinned: bool = False
     unanswered: int = 0
+    was_listed: bool = False
+    """Somebody has heard what it offers in this run."""
 
     @property
     def is_idle(self) -> bool:
@@ -90,8 +94,11 @@ class Server:
 class Shift:
     """Made and used inside one event loop."""
 
-    def __init__(self, tooling: Tooling, project: Path, clock: Clock, past: dict[str, Past]) -> None:
+    def __init__(
+        self, tooling: Tooling, project: Path, clock: Clock, past: dict[str, Past], listed: HearsList | None = None
+    ) -> None:
         self._tooling = tooling
+        self._listed = listed
         self._project = project
         self._clock = clock
         self._past = past
@@ -123,12 +130,16 @@ class Shift:
         """Runs the tool in the process of its source. Raises `ToolFailed`, which tells a model what to do."""
         seconds = self._tooling.call_seconds
 
-        def work(server: Server, session: Session) -> Coroutine[Any, Any, Returned]:
+        async def work(server: Server, session: Session) -> Returned:
             server.pinned = pinned
             server.calls += 1
             past = self._past_of(source)
             past.use = used(past.use, self._clock())
-            return session.call(own_name, arguments, seconds)
+            if self._listed is not None and source.origin is Origin.SERVER and (session.changed or not server.was_listed):
+                listed = await session.list_tools(self._tooling.list_seconds)
+                await asyncio.to_thread(self._listed, source, listed, own_name)
+                server.was_listed = True
+            return await session.call(own_name, arguments, seconds)
 
         return await self._using(source, "" if source.shared else session_name, seconds, work)
 
