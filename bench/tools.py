@@ -327,7 +327,11 @@ with LocalIndex(folder / "index", table, folds=False) as index:
 
 
 def fastmcp(python: Path, given: Set) -> Sequence[Ranking]:
-    tools = [_as_json(tool) for tool in given.tools]
+    """A group stands in front of the name, as a server's does that was mounted there."""
+    tools = [
+        (tool.own_name if tool.origin is Origin.CALLABLE else f"{tool.source}_{tool.own_name}", tool.description, tool.parameters.decode())
+        for tool in given.tools
+    ]
     asked = {"do": "rank", "tools": tools, "questions": [each.text for each in given.questions], "most": _FOUND}
     numbers: list[list[int]] = _asked_of_fastmcp(python, asked)
     return [[given.tools[at].name for at in ranking] for ranking in numbers]

@@ -110,6 +110,8 @@ class Config:
     tooling: Tooling = field(default_factory=Tooling)
     servers: tuple[Path, ...] = ()
     """The files that say which MCP servers there are: the user's own, and the project's, whose entries stand over those."""
+    user: Path = field(default_factory=Path.home)
+    """The person's own folder, in which programs keep skills."""
     environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """What `${NAME}` stands for in those files."""
 
@@ -220,6 +222,7 @@ def load(
             tooling, enabled=_yes_or_no("tools", first("tools", None, default=tooling.enabled, table={}), origins["tools"])
         ),
         servers=(path.parent / SERVERS, folder / TOOLS / SERVERS),
+        user=Path(env["HOME"]) if env.get("HOME") else Path.home(),
         environ=env,
     )
 

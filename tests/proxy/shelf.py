@@ -58,7 +58,7 @@ class Shelf:
         tools = [each.tool for each in self.bound.values() if not only or each.tool.source in only]
         scored = [(len(asked & _words(f"{tool.name} {tool.description}")) / max(1, len(asked)), tool) for tool in tools]
         best = sorted(((score, tool) for score, tool in scored if score), key=lambda each: (-each[0], each[1].name))
-        return tuple(Ghost(tool, score) for score, tool in best[:limit])
+        return tuple(Ghost(tool, score / best[0][0]) for score, tool in best[:limit])
 
     def told(self, ghosts: Sequence[Ghost], max_tokens: int) -> str:
         del max_tokens

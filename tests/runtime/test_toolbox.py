@@ -51,12 +51,12 @@ class Place:
 
     @property
     def config(self) -> Config:
-        env = {"HOTSET_CONFIG": str(self.folder / "config.toml"), "PATH": "/usr/bin:/bin"}
+        env = {"HOTSET_CONFIG": str(self.folder / "config.toml"), "HOME": str(self.home), "PATH": "/usr/bin:/bin"}
         return load(project=str(self.project), data=str(self.folder / "data"), environ=env)
 
     def opened(self) -> Toolbox:
         finding = partial(open_finding, embedding=Embedding(OFF))
-        return Toolbox(self.config, finding, happened=self.events.append, home=self.home)
+        return Toolbox(self.config, finding, happened=self.events.append)
 
     def serve(self, *names: str) -> None:
         for name in names:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
 from queue import Empty, SimpleQueue
@@ -106,7 +106,7 @@ class Offer:
 
     tools: tuple[ToolSpec, ...] = ()
     time: float = 0.0
-    """When it was made."""
+    """Of the request that opened its session."""
 
 
 NOTHING = Offer()
@@ -175,13 +175,17 @@ class Offering:
         here, lead = chains[-1], _lead(opening)
         place, found = self._kept(chains, store)
         if found is not None and _is_its_own(found, opening, at_end=place == here):
-            return Decided(found, here, lead, opening.opens, () if place == here else (_row(here, found),))
-        if (not opening.opens and opening.sent is not None) or tools.empty:
+            offer, trouble = found, ""
+        elif (not opening.opens and opening.sent is not None) or tools.empty:
             return Decided(NOTHING, here)
-        offer, trouble = self._shared(lead, opening), ""
-        if offer is None:
+        elif (shared := self._shared(lead, opening)) is not None:
+            offer, trouble = shared, ""
+        else:
             offer, trouble = self._decided(opening, tools)
-        return Decided(offer, here, lead, opening.opens, (_row(here, offer),), trouble)
+        if opening.opens:
+            offer = replace(offer, time=opening.now)
+        is_kept = offer is found and place == here
+        return Decided(offer, here, lead, opening.opens, () if is_kept else (_row(here, offer),), trouble)
 
     def went_out(self, decided: Decided, now: float) -> None:
         """A request was sent with this, and what has to be kept of it was handed over."""
@@ -335,11 +339,11 @@ def _is_its_own(found: Offer, opening: Opening, *, at_end: bool) -> bool:
     """Was it made for this session? Another one may have begun with the same words.
 
     Before the first reply two sessions cannot be told apart, and share an offer as long as the provider's cache has it. Behind a
-    reply at which nothing is kept, an offer that is younger than the latest request of this session is another's.
+    reply at which nothing is kept, an offer is this session's where it went out with the latest request of this line.
     """
     if opening.opens:
         return not at_end or opening.now - found.time <= opening.price.ttl
-    return at_end or opening.sent is None or found.time >= opening.sent
+    return at_end or opening.sent in (None, found.time)
 
 
 def _lead(opening: Opening) -> bytes:

@@ -88,7 +88,6 @@ class Toolbox:
         whose: str = "hotset",
         happened: Callable[[Event], None] = lambda _: None,
         clock: Callable[[], float] = time.time,
-        home: Path | None = None,
     ) -> None:
         """`whose` names this process to people, `happened` is told of every use. The index is opened at the first question."""
         self._config = config
@@ -97,7 +96,7 @@ class Toolbox:
         self._open_finding = open_finding
         self._happened = happened
         self._clock = clock
-        self._gathering = Gathering(config, home=home)
+        self._gathering = Gathering(config)
         self._bound: dict[str, Bound] = {}
         self._sessions = Sessions()
         self._lock = threading.Lock()

@@ -42,8 +42,10 @@ class LocalProxy:
         toolbox: Tools | None = None,
     ) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Nothing of the person who runs this: neither settings nor servers nor skills.
+        environ = {"HOME": str(folder), "HOTSET_CONFIG": str(folder / "config.toml")}
         config = load(
-            data=str(folder), project=str(folder), port=0, openai_url=openai_url, anthropic_url=anthropic_url, environ={}
+            data=str(folder), project=str(folder), port=0, openai_url=openai_url, anthropic_url=anthropic_url, environ=environ
         )
         named = {name: Upstream(name, url) for name, url in (upstreams or {}).items()}
         self.config = replace(

@@ -86,7 +86,7 @@ def test_putting_any_list_twice_changes_nothing(tmp_path_factory, listed, instru
     first = catalogue.put(server(), listed, instructions=instructions)
     before, version = list(catalogue.tools()), catalogue.version()
     again = catalogue.put(server(), listed, instructions=instructions)
-    assert not (again.added or again.changed or again.removed or again.flagged)
+    assert (again.added, again.changed, again.removed, again.flagged) == ((), (), (), ())
     assert again.refused == first.refused
     assert catalogue.version() == version
     assert list(catalogue.tools()) == before

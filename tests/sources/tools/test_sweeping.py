@@ -221,6 +221,7 @@ def test_one_tool_goes_in_a_sweep_or_one_in_a_hundred(house):
     with house.places.registry.changing() as entries:
         for at in range(245):
             entries.put(Life(f"created__other_{at}", NOW, Origin.CREATED, pinned=True))
+            entries.put(Life(f"server__other_{at}", NOW, Origin.SERVER))  # of those that cannot go nobody counts a hundredth
     house.sweep()
     house.sweep_for(6 * HOUR + TTL - HOUR)
     house.clock.advance(HOUR)

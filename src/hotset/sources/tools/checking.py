@@ -33,6 +33,19 @@ _MOST_CHOICES = 20
 _LONGEST = 240  # characters of a place or a sentence of the library's
 _SCHEMAS_FAULT = frozenset({"BacktrackLimitExceeded", "RegexEngineFailure", "Referencing"})
 
+_LIMITS = {
+    "minimum": "be at least {}",
+    "maximum": "be at most {}",
+    "exclusiveMinimum": "be more than {}",
+    "exclusiveMaximum": "be less than {}",
+    "multipleOf": "be a multiple of {}",
+    "minLength": "have at least {} characters",
+    "maxLength": "have at most {} characters",
+    "minItems": "have at least {} items",
+    "maxItems": "have at most {} items",
+    "pattern": "match {}",
+}
+
 _Wrong = Callable[[Mapping[str, Any]], list[str]]
 """What is wrong with arguments, line by line."""
 
@@ -60,7 +73,7 @@ def _compiled(parameters: bytes) -> _Wrong | None:
         if not isinstance(schema, dict):
             return None
         work(schema, 1)
-        validator = jsonschema_rs.validator_for(schema, offline=True, validate_formats=False, pattern_options=regexes)
+        validator = jsonschema_rs.validator_for(schema, offline=True, validate_formats=False, mask="it", pattern_options=regexes)
     except (msgspec.MsgspecError, ValueError, RecursionError, Unbounded):
         return None
 
@@ -86,8 +99,8 @@ def _lines(error: ValidationError, schema: Mapping[str, Any]) -> Iterator[str]:
     match error.kind.name:
         case "required":
             yield f"{_place([*error.instance_path, told])}: required and missing"
-        case "additionalProperties" | "unevaluatedProperties" if isinstance(told, list):
-            known = _known(schema, error)
+        case "additionalProperties" | "unevaluatedProperties" if isinstance(error.instance, dict):
+            known = [each for each in _known(schema, error) if each not in error.instance]
             yield from (f"{f'{at}: ' if error.instance_path else ''}{_unknown(each, known)}" for each in told)
         case "type":
             yield f"{at}: must be {' or '.join(map(_a, told))}, not {shown(error.instance)}"
@@ -97,6 +110,8 @@ def _lines(error: ValidationError, schema: Mapping[str, Any]) -> Iterator[str]:
             yield f"{at}: must be {shown(told)}, not {shown(error.instance)}"
         case "anyOf" | "oneOf" if isinstance(told, list):
             yield from _of_forms(error, told, schema)
+        case word if word in _LIMITS:
+            yield f"{at}: must {_LIMITS[word].format(shown(told))}, not {shown(error.instance)}"
         case _:
             yield f"{at}: {error.message[:_LONGEST]}"
 

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from hotset.config import TOOLS, Config
 from hotset.nouns.tool import Source, Tool
@@ -39,9 +38,9 @@ class Gathered:
 class Gathering:
     """Looks again when it is asked and a moment has passed. Use it from any thread."""
 
-    def __init__(self, config: Config, *, home: Path | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, config: Config, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._config = config
-        self._folders = skill_folders(config.project, home or Path.home(), config.tooling.skills)
+        self._folders = skill_folders(config.project, config.user, config.tooling.skills)
         self._written = config.folder / TOOLS / CREATED
         self._monotonic = monotonic
         self._lock = threading.Lock()

@@ -37,7 +37,7 @@ def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -
     from hotset.sources.tools.found.servers import add_servers  # noqa: PLC0415
 
     config = chosen.config()
-    home = Path.home()
+    home = config.user
     found: dict[str, dict[str, Any]] = {}
     for file in files or known_client_files(config.project, home):
         read = read_client(file, project=config.project, home=home)

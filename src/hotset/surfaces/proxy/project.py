@@ -22,6 +22,11 @@ class MachineProject(Project):
         return keeper.store
 
     @property
+    def said(self) -> Index | None:
+        """None while it is not open yet: then the store itself is searched."""
+        return self._machine.follower.index
+
+    @property
     def _index(self) -> Index:
         index = self._machine.follower.index
         if index is None:

@@ -285,7 +285,8 @@ def f(a: Reader, b: list[Reader], c: Own, d: Job, e: Job, f: Callable[[int], int
 
 
 def test_a_default_of_none_says_that_nothing_may_be_given():
-    text = "def f(a: str = None, b: Annotated[int, 'x'] = None, c: int | None = None, d: Any = None, e: Literal[1, None] = None): ..."
+    kinds = {"a": "str", "b": "Annotated[int, 'x']", "c": "int | None", "d": "Any", "e": "Literal[1, None]"}
+    text = f"def f({', '.join(f'{name}: {kind} = None' for name, kind in kinds.items())}): ..."
     said = schema(text)["properties"]
     null = {"type": "null"}
     assert said["a"] == {"anyOf": [{"type": "string"}, null], "default": None}

@@ -166,8 +166,9 @@ def test_more_than_two_thousand_folders_are_not_looked_at(project, home):
         ("name: [a]\ndescription: It works.", "pdf", "It works."),
         ("name: other\ndescription: Use when: asked", "other", "Use when: asked"),
         ("name: PDF Forms!\ndescription: x", "PDF Forms!", "x"),
+        ('name: "a\\nb\\u202e"\ndescription: x', "a b\ufffd", "x"),
         ("name: pdf\r\ndescription: It works.\r", "pdf", "It works."),
-        ("name: pdf\ndescription: " + "x" * 5000, "pdf", "x" * 1024),
+        ("name: pdf\ndescription: " + "x" * 5000, "pdf", "x" * 4000),
         ("name: pdf\ndescription: x\nunknown: 1\nmetadata: nothing", "pdf", "x"),
     ],
 )
@@ -280,6 +281,21 @@ def test_strange_scripts_are_told_and_the_rest_of_the_skill_works(project, home,
     assert len(found.troubles) == 4
 
 
+def test_scripts_that_lie_elsewhere_are_told(project, home, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/a.py").write_text(SCRIPT)
+    (mine(home) / "scripts").symlink_to(tmp_path / "out")
+    found = find(project, home)
+    assert [tool.name for tool in found.skills[0].tools] == ["pdf"]
+    assert "scripts is not read" in found.troubles[0]
+
+
+def test_two_functions_whose_names_end_up_alike_are_one_tool(project, home):
+    mine(home, files={"scripts/a.py": "def go(x: int): ...", "scripts/b.py": "def go(x: int): ...\ndef a_go(x: int): ..."})
+    names = [tool.name for tool in one(project, home).tools]
+    assert names == ["pdf", "pdf__a_go", "pdf__b_go"]
+
+
 def test_a_hard_link_in_a_projects_skill_is_not_read(project, home, tmp_path):
     """It could be any file of this machine's."""
     (tmp_path / "own.py").write_text(SCRIPT)
@@ -371,6 +387,19 @@ def test_a_skill_is_read_without_its_head_and_with_a_list_of_its_files(project, 
     ):
         assert expected in text
     assert "SKILL.md" not in text
+
+
+def test_a_skill_that_has_gone_or_is_being_changed_is_told_or_read_as_it_is(project, home):
+    folder = mine(home)
+    skill = one(project, home)
+    (folder / "SKILL.md").write_text("Half of it.")
+    assert read_skill(skill).startswith("Half of it.")
+    (folder / "SKILL.md").unlink()
+    with pytest.raises(NotFound, match="no file"):
+        read_skill(skill)
+    folder.rmdir()
+    with pytest.raises(NotFound, match="not there any more"):
+        read_skill(skill)
 
 
 def test_a_file_of_a_skill_is_read_without_secrets(project, home):

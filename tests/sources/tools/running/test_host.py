@@ -6,16 +6,20 @@ import asyncio
 import base64
 import itertools
 import json
+import re
 import sys
 import textwrap
+import types
 import venv
 from pathlib import Path
 
 import pytest
-from running_stories import told
+from running_stories import told as played
 
 from hotset.sources.tools.found.signatures import functions
+from hotset.sources.tools.running.fitting import Unfit, fitted, kinds
 from hotset.sources.tools.running.processes import host_launch
+from hotset.sources.tools.running.telling import told
 
 META = "io.modelcontextprotocol/"
 ENVELOPE = {
@@ -23,6 +27,51 @@ ENVELOPE = {
     f"{META}clientInfo": {"name": "t", "version": "1"},
     f"{META}clientCapabilities": {},
 }
+
+
+KINDS = """
+from __future__ import annotations
+from collections.abc import Mapping, Sequence
+from dataclasses import InitVar, dataclass, field
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from enum import Enum, IntEnum
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, NewType, Optional, TypedDict, Union
+from uuid import UUID
+
+class Colour(Enum):
+    RED = "red"
+    GREEN = 2
+
+class Pair(NamedTuple):
+    left: int
+    right: Path
+
+class Options(TypedDict, total=False):
+    depth: int
+
+@dataclass
+class Leaf:
+    name: str
+    size: float = 0.0
+    secret: InitVar[int] = 0
+    kinds: ClassVar[int] = 1
+
+@dataclass
+class Node:
+    name: str
+    size: float = 0.0
+    children: list[Node] = field(default_factory=list)
+
+    def __repr__(self):
+        return f"Node({self.name!r}, {self.size}, {self.children})"
+
+Id = NewType("Id", int)
+
+def take(value: {kind}) -> str:
+    return repr(value)
+"""
 
 
 class Client:
@@ -70,17 +119,29 @@ def skill(tmp_path):
             finally:
                 await channel.close()
 
-        return told(whole)
+        return played(whole)
 
     write.play = play
     write.folder = tmp_path / "scripts"
     return write
 
 
-def one(skill, text, name, **arguments):
+def one(skill, script, name, **arguments):
     """The result of one call of one script."""
-    skill(tools=text)
+    skill(tools=script)
     return skill.play(lambda client: client.call(name, **arguments))
+
+
+def names(script):
+    """That a script defines."""
+    module = types.ModuleType("script")
+    sys.modules["script"] = module  # where its dataclasses look for their types
+    exec(script.replace("{kind}", "Any"), module.__dict__)
+    return module.__dict__
+
+
+def taker(kind):
+    return names(KINDS.replace("{kind}", kind))["take"]
 
 
 def text_of(result):
@@ -214,37 +275,18 @@ def test_functions_of_the_same_name_are_called_by_the_name_of_their_script(skill
         ("True", [{"type": "text", "text": "true"}], None),
         ("{'a': [1, None]}", [{"type": "text", "text": '{"a": [1, null]}'}], {"a": [1, None]}),
         ("[1, 'zwei', 2.5]", [{"type": "text", "text": '[1, "zwei", 2.5]'}], {"result": [1, "zwei", 2.5]}),
-        ("Point(1, Colour.RED)", [{"type": "text", "text": '{"x": 1, "colour": "red"}'}], {"x": 1, "colour": "red"}),
+        ("Pair(1, Colour.RED)", [{"type": "text", "text": '{"left": 1, "right": "red"}'}], {"left": 1, "right": "red"}),
+        ("Options(depth=1)", [{"type": "text", "text": '{"depth": 1}'}], {"depth": 1}),
+        ("Leaf('a')", [{"type": "text", "text": '{"name": "a", "size": 0.0}'}], {"name": "a", "size": 0.0}),
         ("(each for each in (1, 2))", [{"type": "text", "text": "[1, 2]"}], {"result": [1, 2]}),
         ("{1: Path('/a'), 'n': float('nan')}", [{"type": "text", "text": '{"1": "/a", "n": null}'}], {"1": "/a", "n": None}),
         ("Path('/a')", [{"type": "text", "text": "/a"}], None),
         ("date(2026, 11, 16)", [{"type": "text", "text": "2026-11-16"}], None),
-        ("chr(0xd83d)", [{"type": "text", "text": "?"}], None),
     ],
 )
-def test_a_result_is_told_as_what_it_is(skill, value, content, structured):
-    result = one(
-        skill,
-        f"""
-        from dataclasses import dataclass
-        from datetime import date
-        from enum import Enum
-        from pathlib import Path
-
-        class Colour(Enum):
-            RED = "red"
-
-        @dataclass
-        class Point:
-            x: int
-            colour: Colour
-
-        def give() -> object:
-            return {value}
-        """,
-        "give",
-    )
-    assert (result["content"], result.get("structuredContent"), result["isError"]) == (content, structured, False)
+def test_a_result_is_told_as_what_it_is(value, content, structured):
+    result = told(eval(value, names(KINDS)))
+    assert (result["content"], result.get("structuredContent"), "isError" in result) == (content, structured, False)
 
 
 def test_bytes_are_told_as_a_blob_and_pictures_as_pictures(skill):
@@ -256,41 +298,6 @@ def test_bytes_are_told_as_a_blob_and_pictures_as_pictures(skill):
     picture, blob = skill.play(story)
     assert (picture["content"][0]["type"], picture["content"][0]["mimeType"]) == ("image", "image/png")
     assert base64.b64decode(blob["content"][0]["resource"]["blob"]) == b"\x00\xff"
-
-
-KINDS = """
-from __future__ import annotations
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
-from decimal import Decimal
-from enum import Enum, IntEnum
-from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, NewType, Optional, TypedDict, Union
-from uuid import UUID
-
-class Colour(Enum):
-    RED = "red"
-    GREEN = 2
-
-class Pair(NamedTuple):
-    left: int
-    right: Path
-
-class Options(TypedDict, total=False):
-    depth: int
-
-@dataclass
-class Node:
-    name: str
-    size: float = 0.0
-    children: list[Node] = field(default_factory=list)
-
-Id = NewType("Id", int)
-
-def take(value: {kind}) -> str:
-    return repr(value)
-"""
 
 
 @pytest.mark.parametrize(
@@ -321,7 +328,7 @@ def take(value: {kind}) -> str:
         ("Union[int, list[int]]", ["5"], "[5]"),
         ("Annotated[int, 'a number']", "5", "5"),
         ("Id", "5", "5"),
-        ("Node", {"name": "a", "children": [{"name": "b", "size": 1}]}, "Node(name='a', size=0.0, children=[Node(name='b', size=1.0, children=[])])"),
+        ("Node", {"name": "a", "children": [{"name": "b"}]}, "Node('a', 0.0, [Node('b', 0.0, [])])"),
         ("Pair", {"left": "1", "right": "b"}, "Pair(left=1, right=PosixPath('b'))"),
         ("Options", {"depth": "3"}, "{'depth': 3}"),
         ("datetime", "2026-11-16T12:00:00Z", "datetime.datetime(2026, 11, 16, 12, 0, tzinfo=datetime.timezone.utc)"),
@@ -334,9 +341,8 @@ def take(value: {kind}) -> str:
         ("'unknown.type'", {"a": 1}, "{'a': 1}"),
     ],
 )  # fmt: skip
-def test_an_argument_is_made_what_its_annotation_says(skill, kind, given, seen):
-    result = one(skill, KINDS.replace("{kind}", kind), "take", value=given)
-    assert text_of(result) == seen
+def test_an_argument_is_made_what_its_annotation_says(kind, given, seen):
+    assert repr(fitted({"value": given}, kinds(taker(kind)), ["value"], ["value"])["value"]) == seen
 
 
 @pytest.mark.parametrize(
@@ -360,10 +366,25 @@ def test_an_argument_is_made_what_its_annotation_says(skill, kind, given, seen):
         ("bytes", "%%", "must be base64"),
     ],
 )
-def test_an_argument_that_does_not_fit_is_told_in_a_sentence(skill, kind, given, sentence):
-    result = one(skill, KINDS.replace("{kind}", kind), "take", value=given)
-    assert result["isError"]
-    assert sentence in text_of(result)
+def test_an_argument_that_does_not_fit_is_told_in_a_sentence(kind, given, sentence):
+    with pytest.raises(Unfit, match=re.escape(sentence)):
+        fitted({"value": given}, kinds(taker(kind)), ["value"], ["value"])
+
+
+def test_arguments_and_results_go_through_the_host_as_annotated(skill):
+    skill(tools=KINDS.replace("{kind}", "Node") + "def give(count: int) -> list[Leaf]:\n    return [Leaf('é')] * count\n")
+
+    async def story(client):
+        taken = await client.call("take", value={"name": "a", "children": [{"name": "b", "size": "1"}]})
+        return text_of(taken), (await client.call("give", count="2"))["structuredContent"]
+
+    taken, given = skill.play(story)
+    assert taken == "Node('a', 0.0, [Node('b', 1.0, [])])"
+    assert given == {"result": [{"name": "é", "size": 0.0}] * 2}
+
+
+def test_half_a_character_does_not_break_the_answer(skill):
+    assert text_of(one(skill, "def give() -> str:\n    return 'a' + chr(0xd83d)\n", "give")) == "a?"
 
 
 def test_missing_and_unknown_arguments_are_told_and_null_is_a_default(skill):
@@ -619,13 +640,19 @@ def test_a_skill_has_the_packages_of_its_own_python_and_none_of_ours(skill):
     packages = next((folder / ".venv" / "lib").iterdir()) / "site-packages"
     (packages / "only_there.py").write_text("WORD = 'own'\n")
     skill(
-        tools="import only_there, sys\ndef go() -> list:\n    return [only_there.WORD, sys.prefix, 'msgspec' in sys.modules]\ndef ours() -> None:\n    import hotset\n"
+        tools="""
+        import only_there, sys
+        def go() -> list:
+            return [only_there.WORD, sys.prefix]
+        def ours() -> None:
+            import hotset
+        """
     )
 
     async def story(client):
         return (await client.call("go"))["structuredContent"], await client.call("ours")
 
     found, ours = skill.play(story)
-    assert found == {"result": ["own", str(folder / ".venv"), False]}
+    assert found == {"result": ["own", str(folder / ".venv")]}
     assert "ModuleNotFoundError" in text_of(ours)
     assert Path(sys.prefix) != folder / ".venv"

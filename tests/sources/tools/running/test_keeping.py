@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotset.sources.tools.running.keeping import Use, in_the_way, patience, used
@@ -19,6 +19,7 @@ class Process:
 PROCESSES = st.lists(st.builds(Process, TIMES, st.booleans()), max_size=30)
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 7200), max_size=60), st.floats(0.001, 1000))
 def test_a_process_is_kept_for_once_to_five_times_the_idle_time(gaps, idle):
     use, now = Use(), 0.0
@@ -28,6 +29,7 @@ def test_a_process_is_kept_for_once_to_five_times_the_idle_time(gaps, idle):
     assert idle <= patience(use, idle) <= 5 * idle * 1.000001
 
 
+@settings(deadline=None)
 @given(st.floats(1, 3600), st.floats(1, 3600), st.integers(1, 50))
 def test_who_is_called_more_often_is_kept_at_least_as_long(gap, other, many):
     def after(gap):
@@ -51,6 +53,7 @@ def test_a_clock_that_goes_backwards_does_no_harm():
     assert used(Use(5, 1000.0), 10.0).rate == 6
 
 
+@settings(deadline=None)
 @given(PROCESSES, st.integers(0, 30))
 def test_those_in_the_way_are_idle_the_least_recently_used_and_no_more_than_it_takes(processes, limit):
     going = in_the_way(processes, limit)

@@ -1,6 +1,6 @@
 """Arguments that a server wants to see in headers, held against the official SDK's own reading of them."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp.shared import inbound
 
@@ -28,12 +28,14 @@ VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.text(), st.just([
 ARGUMENTS = st.recursive(VALUES, lambda inner: st.fixed_dictionaries({}, optional={"one": inner, "two": inner}), max_leaves=6)
 
 
+@settings(deadline=None)
 @given(SCHEMAS)
 def test_a_schema_marks_what_the_official_client_finds_in_it(schema):
     expected = inbound.x_mcp_header_map(schema) if inbound.find_invalid_x_mcp_header(schema) is None else None
     assert mirrors(schema) == expected
 
 
+@settings(deadline=None)
 @given(SCHEMAS, ARGUMENTS.filter(lambda value: isinstance(value, dict)))
 def test_the_headers_are_the_ones_that_the_official_server_expects(schema, arguments):
     marks = mirrors(schema)
@@ -41,6 +43,7 @@ def test_the_headers_are_the_ones_that_the_official_server_expects(schema, argum
         assert inbound.validate_mcp_param_headers(schema, arguments, mirrored(marks, arguments)) is None
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_a_value_in_a_header_is_read_back_as_it_was(value):
     carried = header_value(value)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 
-from hotset.errors import NotFound
+from hotset.errors import BadInput, Malformed, NotFound
 from hotset.sources.code.opening import MOST_BYTES, NotTaken, Root, Stat, Why, parts_of, shown
 from hotset.sources.tools.found.folders import listing
 from hotset.sources.tools.found.frontmatter import split
@@ -20,14 +20,21 @@ _PROPOSED = 3
 
 def read_skill(skill: Skill, file: str = "") -> str:
     """Its instructions with a list of its files; or one of these. Raises `NotFound` with a sentence for whoever asked."""
-    with Root(skill.folder) as root:
-        if not file or file == SKILL_FILE:
-            return "\n".join((_instructions(root, skill), *_overview(skill)))
-        return _read(root, skill, _real(root, file), _MOST_BYTES)
+    try:
+        root = Root(skill.folder)
+    except BadInput as error:
+        raise NotFound(f"the skill {skill.name} is not there any more: look for another") from error
+    with root:
+        if file and file != SKILL_FILE:
+            return _read(root, skill, _real(root, file), _MOST_BYTES)
+        return "\n".join((_instructions(_read(root, skill, SKILL_FILE, MOST_BYTES)), *_overview(skill)))
 
 
-def _instructions(root: Root, skill: Skill) -> str:
-    return split(_read(root, skill, SKILL_FILE, MOST_BYTES))[1].strip()
+def _instructions(text: str) -> str:
+    try:
+        return split(text)[1].strip()
+    except Malformed:  # somebody is just changing it
+        return text.strip()
 
 
 def _overview(skill: Skill) -> Iterator[str]:

@@ -22,12 +22,14 @@ from hotset.sources.tools.found.signatures import Function, Script, own_names
 from hotset.sources.tools.found.skill import SKILL_FILE, Found, Skill, SkillFolder
 from hotset.sources.tools.found.skill_reading import read_skill
 from hotset.sources.tools.found.stamps import stamp_of
-from hotset.sources.tools.found.validating import LONGEST_DESCRIPTION, validate
+from hotset.sources.tools.found.validating import validate
 from hotset.sources.tools.naming import RESERVED, full_name, slug
 
 __all__ = ["Found", "Skill", "SkillFolder", "find_skills", "read_skill", "skill_folders", "validate"]
 
 _MOST_FOLDERS = 2000
+_LONGEST_NAME = 200
+_LONGEST_DESCRIPTION = 4000  # characters; the specification allows 1,024, and some that people use have twice as many
 _PLACES = (".agents/skills", ".claude/skills")
 _SCRIPTS = "scripts"
 _SCRIPT = re.compile(r"scripts/[^_/][^/]*\.py")
@@ -160,10 +162,10 @@ def _skill(root: Root, there: Listing, trusted: bool, troubles: list[str]) -> Sk
         scripts = {}
     launch = _launch(root.folder, scripts) if scripts else None
     marks = content_marks(root, there, hard_links=trusted) if launch else {}
-    tools = (_reader(source, description), *_tools(source, description, scripts))
+    tools = {tool.name: tool for tool in (_reader(source, description), *_tools(source, description, scripts))}
     stamp = stamp_of(launch, {**marks, SKILL_FILE: _digest(head), "": _FORMAT})
     made = Source(source, Origin.SKILL, launch, stamp, shared=True, trusted=trusted)
-    return Skill(made, tools, root.folder, name, description)
+    return Skill(made, tuple(tools.values()), root.folder, name, description)
 
 
 def _head(root: Root, trusted: bool) -> Frontmatter:
@@ -178,14 +180,15 @@ def _said(head: Frontmatter, place: Path) -> tuple[str, str]:
     name, description = head.fields.get("name"), head.fields.get("description")
     if not isinstance(description, str) or not description.strip():
         raise Malformed("it has no description: nobody would know when to use it")
-    return (name if isinstance(name, str) and name.strip() else place.name).strip(), description.strip()[:LONGEST_DESCRIPTION]
+    called = name if isinstance(name, str) and name.strip() else place.name
+    return shown(" ".join(called.split()))[:_LONGEST_NAME], description.strip()[:_LONGEST_DESCRIPTION]
 
 
 def _scripts(root: Root, there: Listing, trusted: bool, troubles: list[str]) -> dict[str, Script]:
     """Those that have something to call, by path; others are left to be read."""
     found: dict[str, Script] = {}
     where = f"skill {shown(str(root.folder))}"
-    strange = [path for path in (*there.links, *there.special) if path.startswith(f"{_SCRIPTS}/")]
+    strange = [path for path in (*there.links, *there.special) if f"{path}/".startswith(f"{_SCRIPTS}/")]
     troubles += [f"{where}: {shown(path)} is not read: a link, or no regular file" for path in strange]
     for path, at in there.files.items():
         if not _SCRIPT.fullmatch(path):

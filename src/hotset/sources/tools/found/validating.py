@@ -11,8 +11,7 @@ from hotset.sources.code.opening import MOST_BYTES, NotTaken, Root
 from hotset.sources.tools.found.frontmatter import Value, read_strictly
 from hotset.sources.tools.found.skill import SKILL_FILE
 
-LONGEST_DESCRIPTION = 1024
-
+_LONGEST_DESCRIPTION = 1024
 _LONGEST_NAME = 64
 _LONGEST_COMPATIBILITY = 500
 _NAME = re.compile(r"[a-z0-9-]+")
@@ -59,8 +58,8 @@ def _description(fields: Mapping[str, Value]) -> Iterator[str]:
     description = fields.get("description")
     if not isinstance(description, str) or not description.strip():
         yield "description is missing: say what the skill does and when to use it"
-    elif len(description) > LONGEST_DESCRIPTION:
-        yield f"description has {len(description):,} characters; at most {LONGEST_DESCRIPTION:,} are allowed"
+    elif len(description) > _LONGEST_DESCRIPTION:
+        yield f"description has {len(description):,} characters; at most {_LONGEST_DESCRIPTION:,} are allowed"
 
 
 def _others(fields: Mapping[str, Value]) -> Iterator[str]:

@@ -43,12 +43,14 @@ def main() -> None:
     workers.work()
 
 
-class Host:
-    """Answers messages; calls are answered by whoever runs the jobs that it hands out."""
+Job = Callable[[], Callable[[], None]]
+"""Does the work, and gives what sends the answer."""
 
-    def __init__(
-        self, folder: str, scripts: list[str], write: Callable[[bytes], Any], run: Callable[[Callable[[], None]], None]
-    ) -> None:
+
+class Host:
+    """Answers messages; calls are handed out as jobs, to whoever has a thread for them."""
+
+    def __init__(self, folder: str, scripts: list[str], write: Callable[[bytes], Any], run: Callable[[Job], None]) -> None:
         self._folder = os.path.abspath(folder)
         self._offered = _beside("offered").Offered(folder, scripts)
         self._write = write
@@ -117,13 +119,16 @@ class Host:
             raise _Refused(_INVALID_PARAMS, "a call has a name and an object of arguments")
         self._calls.add(str(id))
 
-        def job() -> None:
+        def job() -> Callable[[], None]:
             result = self._called(name, arguments)
-            if str(id) in self._calls:
-                self._calls.discard(str(id))
-                self._reply(id, result, modern)
+            return lambda: self._return(id, result, modern)
 
         self._run(job)
+
+    def _return(self, id: Any, result: dict[str, Any], modern: bool) -> None:
+        if str(id) in self._calls:
+            self._calls.discard(str(id))
+            self._reply(id, result, modern)
 
     def _called(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         offered, fitting, telling = _beside("offered"), _beside("fitting"), _beside("telling")
@@ -158,14 +163,17 @@ class Host:
 
 
 class _Workers:
-    """Run jobs in the main thread whenever it is free, otherwise in one that is or in a new one."""
+    """Run jobs in the main thread whenever it is free, otherwise in one that is or in a new one.
+
+    A thread is free before its answer is out: the next call may follow at once.
+    """
 
     def __init__(self) -> None:
-        self._main: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._main: SimpleQueue[Job | None] = SimpleQueue()
         self._idle = [self._main]
         self._lock = threading.Lock()
 
-    def run(self, job: Callable[[], None]) -> None:
+    def run(self, job: Job) -> None:
         with self._lock:
             queue = self._idle.pop() if self._idle else None
         if queue is None:
@@ -180,11 +188,12 @@ class _Workers:
     def stop(self) -> None:
         self._main.put(None)
 
-    def _work(self, queue: SimpleQueue[Callable[[], None] | None]) -> None:
+    def _work(self, queue: SimpleQueue[Job | None]) -> None:
         while (job := queue.get()) is not None:
-            job()
+            send = job()
             with self._lock:
                 self._idle.insert(len(self._idle) if queue is self._main else 0, queue)
+            send()
 
 
 class _Refused(Exception):
@@ -236,18 +245,20 @@ def _waited(value: Any) -> Any:
 
 def _beside(name: str) -> ModuleType:
     """A file of ours by its path: this folder is not searched for modules, so that none of ours stands before one of Python's."""
-    own_name = f"hotset_{name}"
-    if own_name not in sys.modules:
-        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")
-        spec = importlib.util.spec_from_file_location(own_name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[own_name] = module
-        spec.loader.exec_module(module)
-    return sys.modules[own_name]
+    with _LOADING:
+        if name not in _LOADED:
+            path = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")
+            spec = importlib.util.spec_from_file_location(f"hotset_{name}", path)
+            assert spec is not None
+            assert spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            _LOADED[name] = module
+        return _LOADED[name]
 
 
+_LOADED: dict[str, ModuleType] = {}
+_LOADING = threading.Lock()
 _KEPT = {"ttlMs": 0, "cacheScope": "private"}  # the list may change with the scripts
 
 

@@ -266,26 +266,27 @@ class Shift:
     async def _open(self, source: Source, launch: Launch, past: Past) -> Session:
         """Within the longer of both times: who waits for less can come back to it."""
         seconds = max(self._tooling.list_seconds, self._tooling.call_seconds)
-        known, past.protocol = past.protocol, ""
         connection: Connection | None = None
+        session: Session | None = None
         try:
             async with asyncio.timeout(seconds):
                 connection = await self._connect(launch)
-                session = await greet(source, connection, seconds, known)
+                session = await greet(source, connection, seconds, past.protocol)
         except (ToolFailed, TimeoutError) as error:
             words = connection.last_words() if connection is not None else ""
             why = str(error) if isinstance(error, ToolFailed) else f"it was not ready after {seconds:g} s"
             past.why = f"{_sealed(source, why)}.{_told(source, words)}"
             raise ToolFailed(f"{source.name} did not start: {past.why}{_STATUS}") from None
-        else:
-            past.why, past.protocol = "", session.protocol
-            past.breaker.succeeded()
-            return session
         finally:
-            if not past.protocol:
+            past.protocol = session.protocol if session is not None else ""
+            if session is not None:
+                past.why = ""
+                past.breaker.succeeded()
+            else:
                 past.breaker.failed()
                 if connection is not None:
                     self._close_beside(connection.close())
+        return session
 
     async def _connect(self, launch: Launch) -> Connection:
         if isinstance(launch, Stdio):

@@ -1,0 +1,155 @@
+"""Which tools may stand in a session's list, and how."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hotset.nouns.message import Tool, ToolSpec
+from hotset.nouns.tool import Ghost, Origin
+from hotset.nouns.tool import Tool as LibraryTool
+from hotset.window.ghosts import beside, defers, ghost_spec, speaks_of
+
+OBJECT = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
+
+
+def tool(schema=OBJECT, *, name="github__create_issue", own="create_issue", description="Create an issue on GitHub."):
+    parameters = schema if isinstance(schema, bytes) else json.dumps(schema).encode()
+    return LibraryTool(name, "github", Origin.SERVER, own, description, parameters)
+
+
+def made(*arguments, **named):
+    return ghost_spec(Ghost(tool(*arguments, **named), 0.876))
+
+
+def test_a_ghost_carries_its_mark_its_score_and_its_whole_schema():
+    spec = made()
+
+    assert spec == ToolSpec("github__create_issue", "[GHOST 0.88] Create an issue on GitHub.", spec.parameters)
+    assert json.loads(spec.parameters) == OBJECT
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": "object"},
+        {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {}},
+        {"type": "object", "properties": {"a": {"type": ["string", "null"]}, "b": {"type": "array", "items": {}}}},
+        {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"anyOf": [{"type": "string"}]}}},
+        {"type": "object", "properties": {"a": {"type": "object", "additionalProperties": True}}},
+    ],
+)
+def test_usual_schemas_are_offered_as_objects(schema):
+    parameters = json.loads(made(schema).parameters)
+
+    assert parameters["type"] == "object"
+    assert isinstance(parameters["properties"], dict)
+    assert "$schema" not in parameters
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        b"no json",
+        b"[" * 5000,
+        [],
+        {"type": "string"},
+        {"type": ["object"]},
+        {"anyOf": [{"type": "object"}]},
+        {"type": "object", "oneOf": []},
+        {"$ref": "#/$defs/A"},
+        {"type": "object", "properties": {"a": {"type": "array"}}},
+        {"type": "object", "properties": {"a b": {}}},
+        {"type": "object", "properties": {"a" * 65: {}}},
+        {"type": "object", "properties": {"a": {"type": "date"}}},
+        {"type": "object", "properties": {"a": {"$ref": "https://example.com/schema"}}},
+        {"type": "object", "properties": {"a": "string"}},
+        {"type": "object", "properties": []},
+        {"type": "object", "required": True},
+        {"type": "object", "properties": {"a": {"description": "x" * 6000}}},
+        {"type": "object", "properties": {"a": {"anyOf": {"type": "string"}}}},
+    ],
+    ids=lambda each: str(each)[:40],
+)
+def test_what_a_provider_might_refuse_is_left_to_find_tools(schema):
+    assert made(schema) is None
+
+
+def test_a_name_that_providers_do_not_take_is_no_ghosts():
+    assert made(name="github.create issue") is None
+    assert made(name="a" * 65) is None
+
+
+def test_a_long_description_is_cut_and_one_line():
+    spec = made(description="Creates\n\nan issue. " + "More. " * 500)
+
+    assert spec.description.startswith("[GHOST 0.88] Creates an issue. More.")
+    assert len(spec.description) == 1000
+    assert spec.description.endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "same"),
+    [
+        ("github__create_issue", "Anything.", True),
+        ("create_issue", "Create an issue on GitHub.", True),
+        ("mcp__github__create_issue", "Create an  issue\non GitHub.", True),
+        ("github.create_issue", "Create an issue on GitHub", True),
+        ("mcp__gitlab__create_issue", "Create an issue on GitLab.", False),
+        ("recreate_issue", "Create an issue on GitHub.", True),
+        ("precreate_issue", "Create an issue on GitHub.", False),
+        ("read_file", "Create an issue on GitHub.", False),
+    ],
+)
+@pytest.mark.parametrize("is_chat", [False, True])
+def test_a_tool_that_the_client_has_is_not_offered_again(name, description, same, is_chat):
+    told = {"name": name, "description": description}
+    theirs = Tool(name, json.dumps({"type": "function", "function": told} if is_chat else told).encode())
+
+    assert beside([made()], [theirs]) == (() if same and name != "recreate_issue" else (made(),))
+
+
+@pytest.mark.parametrize(
+    ("prompt", "speaks"),
+    [
+        ("Please create an issue.", True),
+        ("open a github issue about the crash in the parser", True),
+        ("Hello.", False),
+        ("", False),
+        ("Create a file and run the tests.", False),
+        ("Fix the issue in parser.py.", False),
+        (
+            "Here is a long log of a build, in which the word issue comes and github too. "
+            + "Words of many kinds follow it. " * 40,
+            True,
+        ),
+    ],
+)
+def test_a_prompt_speaks_of_a_tool_where_it_names_what_the_tool_does(prompt, speaks):
+    assert speaks_of(prompt, tool()) is speaks
+
+
+def test_a_long_prompt_that_speaks_of_much_else_does_not_ask_for_a_tool():
+    novel = " ".join(
+        f"{a}{b}" for a in ("alpha", "beta", "gamma", "delta", "omega") for b in ("wards", "light", "stone", "water", "fall")
+    )
+
+    assert not speaks_of(f"{novel} issue github", tool())
+
+
+@pytest.mark.parametrize(
+    ("raw", "deferred"),
+    [
+        ({"name": "a", "input_schema": {}, "defer_loading": True}, True),
+        ({"type": "function", "function": {"name": "a", "defer_loading": True}}, True),
+        ({"type": "tool_search"}, True),
+        ({"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"}, True),
+        ({"type": "namespace", "name": "crm", "tools": [{"name": "a", "defer_loading": True}]}, True),
+        ({"name": "a", "input_schema": {}, "defer_loading": False}, False),
+        ({"name": "a", "description": "about tool_search and defer_loading"}, False),
+    ],
+)
+def test_a_client_that_searches_its_own_tools_is_recognised(raw, deferred):
+    assert defers([Tool("a", json.dumps(raw).encode())]) is deferred
