@@ -37,16 +37,19 @@ import time
 import venv
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import platformdirs
 
 from bench.results import quantile, tell
+from hotset.config import load
 from hotset.index.analysis import split
 from hotset.index.embed.asking import Asking
 from hotset.index.embed.minilm import MiniLm
@@ -55,9 +58,13 @@ from hotset.index.embed.port import Embedder, Vectors
 from hotset.index.embed.table import Table
 from hotset.index.embed.wordwise import Wordwise
 from hotset.index.local import LocalIndex
+from hotset.nouns.embedding import OFF, Embedding
 from hotset.nouns.tool import Origin, Tool
+from hotset.runtime.toolbox import Toolbox
+from hotset.runtime.toolbox_index import open_finding
 from hotset.sources.tools.finding import FOLDER, Finding
-from hotset.sources.tools.uses import Uses
+from hotset.sources.tools.found.servers import add_servers
+from hotset.sources.tools.uses import FILE, Use, Uses
 from hotset.sources.tools.wording import wording
 
 FASTMCP = "4.1.2"
@@ -68,6 +75,14 @@ _FOUND = 10
 _PATIENT = 30.0  # seconds: here it is about what is found, not about when
 _K1, _B = 1.5, 0.75
 _QUESTIONS = 300  # of a measurement of time
+_MANY, _CALLS = 4000, 60
+_TEXT = '{"type": "object", "properties": {"text": {"type": "string", "description": "what it is about"}}}'
+_SERVERS = {
+    "one": [("read_file", "Read a file from the disk", _TEXT), ("write_file", "Write a file to the disk", _TEXT)],
+    "two": [("send_mail", "Send a mail to somebody", _TEXT), ("search_mail", "Search the mails that came", _TEXT)],
+    "three": [("create_issue", "Open an issue in a repository", _TEXT), ("list_issues", "List what is open", _TEXT)],
+}
+_TWO_QUESTIONS = ("read what a file says", "send somebody a mail")
 _SEED = 7
 
 Ranking = Sequence[str]
@@ -82,11 +97,13 @@ def main() -> None:
     sets: dict[str, dict[str, Figures]] = {}
     for each in given:
         sets[each.name] = quality(each, weights, python)
-        tell("tools", sets)  # each time: there are minutes between them
     for each in given:
         sets[f"{each.name}, with a past"] = history(each)
     for size in (10_000, 100_000):
         sets[f"{size:,} tools"] = {"hotset": at_size(given, size)}
+    if python is not None:
+        sets["latency 4,000 tools"] = latency(given, python)
+        sets["four operations, three servers"] = {"hotset": hotset_starts(), "fastmcp": fastmcp_starts(python)}
     tell("tools", sets)
 
 
@@ -134,11 +151,13 @@ def quality(given: Set, weights: Path, python: Path | None) -> dict[str, Figures
     texts = [_text(tool) for tool in given.tools]
     questions = [each.text for each in given.questions]
     rankings: dict[str, Sequence[Ranking]] = {}
-    for name, asking in (("hotset", None), ("hotset_minilm", Asking(table, minilm))):
-        with library(given.tools, table, asking) as finding:
-            rankings[name] = [_found(finding, each) for each in questions]
-    if python is not None:
-        rankings["fastmcp"] = fastmcp(python, given)
+    with ThreadPoolExecutor(1) as beside:  # it is another process and takes as long as all the rest
+        theirs = beside.submit(fastmcp, python, given) if python is not None else None
+        for name, asking in (("hotset", None), ("hotset_minilm", Asking(table, minilm))):
+            with library(given.tools, table, asking) as finding:
+                rankings[name] = [_found(finding, each) for each in questions]
+        if theirs is not None:
+            rankings["fastmcp"] = theirs.result()
     rankings["bm25"] = bm25(given, texts)
     rankings["dense_table"] = dense(given, texts, table)
     rankings["dense_minilm"] = dense(given, texts, minilm)
@@ -154,17 +173,18 @@ def history(given: Set) -> dict[str, Figures]:
     past = [each for each in questions[len(questions) // 2 :] if each.text not in known]
     told = {}
     for name, some in (("hotset", []), ("hotset_history10", past[: len(past) // 10]), ("hotset_history", past)):
-        with library(given.tools, table) as finding:
-            for number, each in enumerate(some):
-                for tool in sorted(each.gold):
-                    finding.used(each.text, tool, float(number))
+        uses = [Use(each.text, tool, float(number)) for number, each in enumerate(some) for tool in sorted(each.gold)]
+        with library(given.tools, table, uses=uses) as finding:
             told[name] = figures(asked, [_found(finding, each.text) for each in asked])
     return told
 
 
 @contextmanager
-def library(tools: Sequence[Tool], table: Table, asking: Embedder | None = None) -> Iterator[Finding]:
+def library(tools: Sequence[Tool], table: Table, asking: Embedder | None = None, uses: Sequence[Use] = ()) -> Iterator[Finding]:
     folder = Path(tempfile.mkdtemp(prefix="hotset-bench-"))
+    (folder / FILE).write_bytes(
+        b"".join(msgspec.json.encode(use) + b"\n" for use in uses)
+    )  # one by one each is a sync of the disk
     try:
         with LocalIndex(folder / FOLDER, table, asking, folds=False) as index:
             finding = Finding(index, Uses(folder, table), Wordwise(table))
@@ -190,7 +210,7 @@ def dense(given: Set, texts: Sequence[str], embedder: Embedder) -> Sequence[Rank
 
 
 def bm25(given: Set, texts: Sequence[str]) -> Sequence[Ranking]:
-    from hotset.index.words import _analyzer  # noqa: PLC0415, PLC2701 - the same stems, so that the formula is what differs
+    from hotset.index.words import _analyzer  # noqa: PLC0415 - the same stems, so that the formula is what differs
 
     counts = [Counter(_analyzer().analyze(text)) for text in split(texts)]
     lengths = [counted.total() for counted in counts]
@@ -280,9 +300,7 @@ def many(given: Sequence[Set], size: int) -> Iterator[Tool]:
     every = [tool for each in given[1:] for tool in each.tools]  # the first two have the same ones
     for number in range(size):
         tool, turn = every[number % len(every)], number // len(every)
-        yield Tool(
-            f"s{turn}__t{number}", f"{tool.source} {turn}", tool.origin, tool.own_name, tool.description, tool.parameters
-        )
+        yield Tool(f"s{turn}__t{number}", f"{tool.source} {turn}", tool.origin, tool.own_name, tool.description, tool.parameters)
 
 
 def _as_json(tool: Tool) -> list[str]:
@@ -317,8 +335,9 @@ with LocalIndex(folder / "index", table, folds=False) as index:
         finding.find(question, deadline=10.0)
         walls.append(time.perf_counter() - wall)
         cpus.append(time.process_time() - cpu)
-    lines = pathlib.Path("/proc/self/status")
-    rss = next((line.split()[1] for line in lines.read_text().splitlines() if line.startswith("VmRSS:")), 0) if lines.exists() else 0
+    told = pathlib.Path("/proc/self/status")
+    lines = told.read_text().splitlines() if told.exists() else []
+    rss = next((line.split()[1] for line in lines if line.startswith("VmRSS:")), 0)
     print(json.dumps({"wall": walls, "cpu": cpus, "start": started, "start_cpu": started_cpu, "rss": int(rss) * 1024}))
 """
 
@@ -329,12 +348,84 @@ with LocalIndex(folder / "index", table, folds=False) as index:
 def fastmcp(python: Path, given: Set) -> Sequence[Ranking]:
     """A group stands in front of the name, as a server's does that was mounted there."""
     tools = [
-        (tool.own_name if tool.origin is Origin.CALLABLE else f"{tool.source}_{tool.own_name}", tool.description, tool.parameters.decode())
+        (
+            tool.own_name if tool.origin is Origin.CALLABLE else f"{tool.source}_{tool.own_name}",
+            tool.description,
+            tool.parameters.decode(),
+        )
         for tool in given.tools
     ]
     asked = {"do": "rank", "tools": tools, "questions": [each.text for each in given.questions], "most": _FOUND}
     numbers: list[list[int]] = _asked_of_fastmcp(python, asked)
     return [[given.tools[at].name for at in ranking] for ranking in numbers]
+
+
+def latency(given: Sequence[Set], python: Path) -> dict[str, Figures]:
+    """A search and a call. FastMCP's tools are functions of its own process and its client is in it, which spares it the way to
+    a server; hotset's are those of one stdio server that runs, so that a call goes there and back."""
+    tools = list(many(given, _MANY))
+    questions = [each.text for each in random.Random(_SEED).sample(given[0].questions, _CALLS)]
+    rows = [(f"tool_{number}", tool.description, tool.parameters.decode()) for number, tool in enumerate(tools)]
+    names = [f"tool_{number}" for number in range(_CALLS)]
+    theirs = _asked_of_fastmcp(python, {"do": "latency", "tools": rows, "names": names, "questions": questions})
+    ours: dict[str, list[float]] = {"search": [], "call": []}
+    with toolbox({"many": rows}) as (box, _):
+        box.find("anything at all")
+        box.use(f"many__{names[0]}", {})
+        for name, question in zip(names, questions, strict=True):
+            ours["search"].append(_timed(partial(box.find, question))[0])
+            ours["call"].append(_timed(partial(box.use, f"many__{name}", {}))[0])
+    return {
+        method: {f"{what}_p{share}_ms": _ms(quantile(took[what], share / 100)) for what in took for share in (50, 95)}
+        for method, took in (("hotset", ours), ("fastmcp", theirs))
+    }
+
+
+def hotset_starts() -> Figures:
+    """From nothing known: each server is asked for its tools once, then only what is called runs."""
+    with toolbox(_SERVERS) as (box, starts):
+        for question in _TWO_QUESTIONS:
+            assert box.find(question)
+        listed = starts()
+        for name in ("one__read_file", "two__send_mail"):
+            assert box.use(name, {"text": "x"}).text == "done"
+        return {"search_starts": listed, "call_starts": starts() - listed, "starts": starts()}
+
+
+def fastmcp_starts(python: Path) -> Figures:
+    with _servers(_SERVERS) as (entries, starts):
+        asked = {"do": "starts", "servers": entries, "questions": _TWO_QUESTIONS, "arguments": {"text": "x"}}
+        told = _asked_of_fastmcp(python, {**asked, "names": ["one_read_file", "two_send_mail"]})
+        assert told == ["done", "done"], told
+        return {"starts": starts()}
+
+
+@contextmanager
+def toolbox(servers: Mapping[str, Sequence[Sequence[str]]]) -> Iterator[tuple[Toolbox, Callable[[], int]]]:
+    with _servers(servers) as (entries, starts), tempfile.TemporaryDirectory(prefix="hotset-bench-") as folder:
+        (Path(folder) / "project").mkdir()
+        environ = {"HOTSET_CONFIG": f"{folder}/config.toml", "PATH": os.environ["PATH"]}
+        Path(environ["HOTSET_CONFIG"]).touch()
+        config = load(project=f"{folder}/project", data=f"{folder}/data", environ=environ)
+        add_servers(config.servers[0], entries)
+        opened = Toolbox(config, partial(open_finding, embedding=Embedding(OFF)), home=Path(folder))
+        with closing(opened):
+            yield opened, starts
+
+
+@contextmanager
+def _servers(servers: Mapping[str, Sequence[Sequence[str]]]) -> Iterator[tuple[dict[str, Any], Callable[[], int]]]:
+    """How each is started; and how often any of them was."""
+    with tempfile.TemporaryDirectory(prefix="hotset-bench-") as folder:
+        script = str(Path(__file__).with_name("tools_server.py"))
+        entries = {}
+        for name, rows in servers.items():
+            own = Path(folder) / name
+            own.mkdir()
+            tools = [{"name": called, "description": told, "inputSchema": json.loads(schema)} for called, told, schema in rows]
+            (own / "tools.json").write_text(json.dumps(tools))
+            entries[name] = {"command": sys.executable, "args": ["-I", "-S", script, str(own)]}
+        yield entries, lambda: sum(len(told.read_text().split()) for told in Path(folder).glob("*/starts"))
 
 
 def _asked_of_fastmcp(python: Path, asked: Mapping[str, Any]) -> Any:

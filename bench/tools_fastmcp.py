@@ -1,9 +1,8 @@
 """FastMCP's side of `bench/tools.py`: runs in an environment of its own, takes one JSON object, answers with one line of JSON.
 
-    {"do": "rank"}      what its BM25 index finds
-    {"do": "latency"}   its search transform over tools of its own process, by an in-memory client: seconds a search and a call
-    {"do": "starts"}    two searches, a call by `call_tool` and one by the tool's own name, over a proxy for stdio servers
-    {"do": "server"}    is such a server
+{"do": "rank"}      what its BM25 index finds
+{"do": "latency"}   its search transform over tools of its own process, by an in-memory client: seconds a search and a call
+{"do": "starts"}    two searches, a call by `call_tool` and one by the tool's own name, over a proxy for stdio servers
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from typing import Any
 
 from fastmcp import Client, FastMCP
 from fastmcp.server import create_proxy
-from fastmcp.server.transforms.search.bm25 import BM25SearchTransform, _BM25Index
 from fastmcp.server.transforms.search.base import _extract_searchable_text
+from fastmcp.server.transforms.search.bm25 import BM25SearchTransform, _BM25Index
 from fastmcp.tools.base import Tool, ToolResult
 
 
@@ -81,10 +80,8 @@ async def _starts(asked: Mapping[str, Any]) -> list[str]:
 
 
 def _tools(rows: Sequence[Sequence[str]]) -> list[Tool]:
-    """As `bench/tools.py` writes them: name, own name, description, schema."""
-    return [
-        Given(name=name, description=description, parameters=json.loads(schema)) for name, description, schema in rows
-    ]
+    """As `bench/tools.py` writes them: name, description, schema."""
+    return [Given(name=name, description=told, parameters=json.loads(schema)) for name, told, schema in rows]
 
 
 if __name__ == "__main__":

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from hotset.nouns.finding import Sort
 
 WORDS_WEIGHT: Mapping[Sort, float] = {Sort.TOOL: 1.0, Sort.MEMORY: 0.7, Sort.PAGE: 1.0, Sort.CODE: 1.2}
-"""What words count beside meaning. Code is best between 0.7 and 1.5, on docstrings and their functions; tools between 0.5 and 1.5,
-once the words of chat are left out (`words.of_tools`)."""
+"""What words count beside meaning.
+
+Code is best between 0.7 and 1.5, on docstrings and their functions; tools between 0.5 and 1.5, without the words of chat.
+"""
 
 _RANK_OFFSET = 10  # of reciprocal ranks: between 5 and 20 it makes little difference, 60 flattens the first places
 

@@ -107,10 +107,18 @@ class Machine:
         self.watch = Watch(self.config.thresholds)
 
     @classmethod
-    def start(cls, config: Config, open_store: Callable[[], Store], wire: Wire, toolbox: Tools | None = None) -> Machine:
+    def start(
+        cls,
+        config: Config,
+        open_store: Callable[[], Store],
+        wire: Wire,
+        toolbox: Tools | None = None,
+        *,
+        whose: str = "hotset up",
+    ) -> Machine:
         keeper = Keeper(open_store, time.monotonic)
         keeper.open()
-        machine = cls(config, wire, keeper, toolbox=toolbox or _toolbox(config))
+        machine = cls(config, wire, keeper, toolbox=toolbox or _toolbox(config, whose))
         machine.gister.nudge()  # what the last run did not get to
         if config.knobs_for("").prefetch.mode is not Prefetching.OFF:
             machine.follower.nudge()  # opens the index: the first prompt may find something already
@@ -183,8 +191,8 @@ class Machine:
         self.tally.bypassed += 1
 
 
-def _toolbox(config: Config) -> Toolbox | None:
+def _toolbox(config: Config, whose: str) -> Toolbox | None:
     """Opens nothing yet. What is used is told with the turn that used it."""
     if not config.tooling.enabled:
         return None
-    return Toolbox(config, partial(open_finding, embedding=config.embedding), whose="hotset up")
+    return Toolbox(config, partial(open_finding, embedding=config.embedding), whose=whose)

@@ -1,7 +1,7 @@
 """Poisoned descriptions, rug pulls, shadows, look-alikes, hidden text: each is blocked or flagged, and each has a source.
 
-The templates are the attacks that were published against MCP servers and skills; the carriers are the ways in which their text was
-kept from the person who had to agree to it.
+The templates are the attacks that were published against MCP servers and skills; the carriers are the ways in which their text
+was kept from the person who had to agree to it.
 """
 
 import base64
@@ -16,6 +16,7 @@ from hotset.errors import NotFound, ToolRefused
 from hotset.nouns.tool import Origin, Source
 from hotset.sources.tools.catalogue import Catalogue, State, diff
 from hotset.sources.tools.characters import visible
+from hotset.sources.tools.naming import full_name
 
 HONEST = "Adds two numbers."
 
@@ -114,20 +115,17 @@ def catalogue(tmp_path_factory):
 @pytest.mark.parametrize(("template", "carrier"), CASES)
 def test_a_poisoned_tool_is_never_ready_and_always_has_its_source(catalogue, template, carrier):
     said = CARRIERS[carrier](TEMPLATES[template])
-    for place in PLACES:
-        source = server(f"calculator {template} {carrier} {place}")
-        catalogue.put(source, [replace(poisoned(said, place), source=source.name, name="calculator__add")])
-        (known,) = [catalogue.get(name) for name in _names(catalogue, source)]
-        assert known.tool.source == source.name
-        assert known.state is State.FLAGGED, (template, carrier, place)
+    source = server(f"{template} {carrier}")
+    clean = tool("clean", source.name, HONEST)
+    bad = [replace(poisoned(said, place), name=full_name(source.name, place), own_name=place) for place in PLACES]
+    added = catalogue.put(source, [clean, *bad]).added
+    assert [catalogue.get(name).tool.source for name in added] == [source.name] * 6
+    assert [catalogue.get(name).state for name in added] == [State.READY, *[State.FLAGGED] * 5]
+    for name in added[1:]:
+        known = catalogue.get(name)
         assert visible(known.why) == known.why
         with pytest.raises(ToolRefused):
-            catalogue.approve(known.tool.name, "another digest than that of what is there")
-
-
-def _names(catalogue, source):
-    file = catalogue._shelves.file_of(source.name)
-    return [name for name, _ in catalogue._names.row(file).names]
+            catalogue.approve(name, "the digest of something else")
 
 
 def test_the_cases_are_as_many_as_was_promised():
@@ -235,9 +233,7 @@ def test_a_source_that_looks_like_another_has_its_tools_flagged_or_named_apart(t
     assert known.state is State.FLAGGED or name.partition("__")[0][-7:-6] in ("_", "-")  # a hash tells them apart
 
 
-@pytest.mark.parametrize(
-    "own", ["read_fi1e", "read_\u0444ile", "r\u0435ad_file", "read_fil\u0435", "read\u200b_file", "\uff52ead_file"]
-)
+@pytest.mark.parametrize("own", ["read_fi1e", "r\u0435ad_file", "read_fil\u0435", "read\u200b_file", "\uff52ead_file"])
 def test_a_tool_that_looks_like_another_source_s_is_flagged(tmp_path, own):
     catalogue = Catalogue(tmp_path / "tools")
     catalogue.put(server("files"), [tool("read_file")])

@@ -177,6 +177,7 @@ def _said(plain: str) -> list[str]:
 
 
 def _mentions(text: str) -> Iterator[str]:
+    text = " ".join(text.split())
     for found in _IDENTIFIER.finditer(text):
         name = found.group()
         if "__" in name or _DIRECTIVE.search(text[max(0, found.start() - _NEAR) : found.start()].lower()):

@@ -156,7 +156,7 @@ async def _cancelled(tasks: Collection[asyncio.Task[Any] | None]) -> None:
 
 
 async def _started(config: Config, open_store: Callable[[], Store]) -> Machine:
-    return Machine.start(config, open_store, _own_wire(config))
+    return Machine.start(config, open_store, _own_wire(config), whose="a program")
 
 
 def _own_wire(config: Config) -> Wire:

@@ -10,18 +10,20 @@ from threading import Lock
 from typing import Any, Generic, Self, TypeVar
 
 from hotset.config import Config, load
-from hotset.errors import StoreFailed
+from hotset.errors import BadConfig, StoreFailed
 from hotset.nouns.call import Headers
 from hotset.nouns.page import Kind, SessionId
 from hotset.nouns.retrieval import MAX_TOKENS, Place, Retrieved, Search
 from hotset.runtime import ledger, retrieval
 from hotset.runtime.record import KEEPING
+from hotset.runtime.toolbox import Toolbox
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.cli import meant
 from hotset.surfaces.library.engine import Engine
 from hotset.surfaces.library.frameworks import framework_of
 from hotset.surfaces.library.messages import dialect_named
+from hotset.surfaces.library.tools import AsyncTools, Tools
 from hotset.surfaces.library.window import AsyncWindow, Conversation, Setting, Window
 from hotset.surfaces.library.wrapping import wrapped
 
@@ -123,6 +125,13 @@ class _Opened(Generic[_Window]):
         made: _Client = one(client) if of_framework is None else of_framework(client, one)
         return made
 
+    def _toolbox(self) -> Toolbox:
+        """Raises `BadConfig` where the operator wants none, and `MemoryClosed`."""
+        toolbox = self._engine.working().toolbox
+        if not isinstance(toolbox, Toolbox):
+            raise BadConfig(f"tools are switched off ({self._engine.config.origins['tools']})")
+        return toolbox
+
     def _search(self, query: str, kind: str, session: str, max_tokens: int) -> Retrieved:
         wanted = Search(query, Kind(kind) if kind else None, session, max_tokens)
         return retrieval.answer(wanted, self._store, Place(None), index=self._engine.machine.follower.index)
@@ -150,6 +159,8 @@ class Memory(_Opened[Window]):
 
     def __init__(self, config: Config, open_store: Callable[[], Store]) -> None:
         super().__init__(Engine(config, open_store), Window)
+        self.tools = Tools(self._toolbox)
+        """The toolbox of the project."""
 
     def search(self, query: str, *, kind: str = "", session: str = "all", max_tokens: int = MAX_TOKENS) -> Retrieved:
         """What speaks most of it, in all sessions of the project or in one: excerpts and ids."""
@@ -188,6 +199,8 @@ class AsyncMemory(_Opened[AsyncWindow]):
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine, AsyncWindow)
+        self.tools = AsyncTools(self._toolbox)
+        """The toolbox of the project."""
 
     async def search(self, query: str, *, kind: str = "", session: str = "all", max_tokens: int = MAX_TOKENS) -> Retrieved:
         """See `Memory.search`."""

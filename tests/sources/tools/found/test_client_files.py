@@ -113,6 +113,12 @@ def test_claude_codes_project_file(put):
     assert "headersHelper" in read.skipped["made"]
 
 
+def test_claude_codes_name_for_the_projects_folder_is_that_folder(put, tmp_path):
+    path = put(".mcp.json", {"mcpServers": {"a": {"command": "${CLAUDE_PROJECT_DIR:-.}/run", "args": ["${CLAUDE_PROJECT_DIR}"]}}})
+    assert read_client(path, project=tmp_path).servers == {"a": {"command": f"{tmp_path}/run", "args": [str(tmp_path)]}}
+    assert read_client(path).servers["a"]["command"] == "${CLAUDE_PROJECT_DIR:-.}/run"
+
+
 def test_claude_codes_own_file_gives_the_users_servers_and_those_of_this_project_alone(put, tmp_path):
     path = put(
         ".claude.json",

@@ -341,6 +341,20 @@ def test_a_stamp_follows_the_files_and_nothing_else(project, home):
     assert len(set(stamps)) == len(stamps)
 
 
+def test_a_stamp_follows_links_and_what_they_lead_to(project, home, tmp_path):
+    folder = mine(home, files={"scripts/a.py": SCRIPT})
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(name)
+    (folder / "link").symlink_to(tmp_path / "one")
+    stamps = [one(project, home).source.stamp]
+    (folder / "link").unlink()
+    (folder / "link").symlink_to(tmp_path / "two")
+    stamps.append(one(project, home).source.stamp)
+    (tmp_path / "two").write_text("changed")
+    stamps.append(one(project, home).source.stamp)
+    assert len(set(stamps)) == 3
+
+
 def test_of_a_projects_skill_also_compiled_and_installed_code_counts(project, home):
     folder = make(project / ".agents/skills", "pdf", files={"scripts/a.py": SCRIPT})
     stamps = [one(project, home).source.stamp]

@@ -30,7 +30,7 @@ def text(words):
 def main():
     with Path(FOLDER, "starts").open("a") as starts:
         starts.write(f"{os.getpid()}\n")
-    if "broken" in WAYS:
+    if "broken" in WAYS or ("moody" in WAYS and Path(FOLDER, "mood").read_text()):
         sys.exit("Traceback: this server is broken, and its key is " + os.environ.get("KEY", "none"))
     if "mute" in WAYS:
         sys.stdin.read()

@@ -1,7 +1,7 @@
 """Kills a program that runs servers again and again, and looks for what is left: `python running_killed.py FOLDER WHO ROUNDS`.
 
 This process adopts whatever its descendants leave behind, so that nothing can hide: when it has no child left, there is nothing.
-Each round forks a program that starts a warden and servers without end, and kills it after a moment.
+Each round forks programs that start a warden and servers without end, and kills them after a moment.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from running_stories import children, started
 from hotset.sources.tools.running.processes import Warden
 
 KINDS = ("echo", "daemon", "deaf", "family", "hopper", "stopped")
+TOGETHER = 3
 PATIENCE = 30.0
 
 
@@ -29,20 +30,25 @@ def main() -> None:
     chance = random.Random(who)
     assert ctypes.CDLL(None).prctl(36, ctypes.c_ulong(1)) == 0  # PR_SET_CHILD_SUBREAPER
     for _ in range(rounds):
-        kinds = chance.sample(KINDS, 3)
-        program = os.fork()
-        if program == 0:
-            asyncio.run(run_servers(folder, kinds))
-        time.sleep(chance.uniform(0, 0.3))
-        for victim in victims(program, who, chance):
-            kill(victim)
-        os.kill(program, signal.SIGKILL)
+        programs = [start(folder, chance.sample(KINDS, 3)) for _ in range(TOGETHER)]
+        for program in programs:
+            time.sleep(chance.uniform(0, 0.2))
+            for victim in victims(program, who, chance):
+                kill(victim)
+            kill(program)
         if not all_gone():
             print("left", sorted(children(os.getpid())), flush=True)
             for pid in children(os.getpid()):
                 kill(pid)
             return
     print("nothing", flush=True)
+
+
+def start(folder: Path, kinds: list[str]) -> int:
+    program = os.fork()
+    if program == 0:
+        asyncio.run(run_servers(folder, kinds))
+    return program
 
 
 async def run_servers(folder: Path, kinds: list[str]) -> None:

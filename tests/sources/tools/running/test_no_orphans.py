@@ -15,12 +15,12 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts on a par
 KILLED = Path(__file__).with_name("running_killed.py")
 
 
-@pytest.mark.parametrize(("who", "rounds"), [("hotset", 30), ("warden", 8), ("guard", 8)])
+@pytest.mark.parametrize(("who", "rounds"), [("hotset", 10), ("warden", 3), ("guard", 3)])
 def test_nothing_is_left_of_a_program_that_was_killed_in_the_midst_of_it(tmp_path, who, rounds):
     command = [sys.executable, str(KILLED), str(tmp_path), who, str(rounds)]
     said = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert (said.stdout.strip(), said.returncode) == ("nothing", 0), said.stderr[-2_000:]
-    assert len(pids(tmp_path)) > rounds  # the servers did run
+    assert len(pids(tmp_path)) > 3 * rounds  # the servers did run
     assert left(tmp_path) == set()
 
 

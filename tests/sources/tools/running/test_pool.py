@@ -133,6 +133,17 @@ def test_over_the_limit_the_least_recently_used_makes_room(tmp_path):
         assert ends(starts(tmp_path / "folder-1")[0])
 
 
+def test_room_is_made_before_another_process_is_used_not_afterwards(tmp_path):
+    fifo = a_fifo(tmp_path)
+    with pool(tmp_path, replace(QUICK, limit=1)) as servers, ThreadPoolExecutor(1) as threads:
+        first, second = sources(tmp_path, 2)
+        servers.call(first, "echo", {"text": "x"})
+        waiting = threads.submit(servers.call, second, "wait", {"fifo": str(fifo)})
+        with fifo.open("w"):
+            assert ends(starts(tmp_path / "folder-0")[0])
+        waiting.result()
+
+
 def test_a_pinned_process_never_makes_room(tmp_path):
     clock = Clock()
     with pool(tmp_path, replace(QUICK, limit=2), clock=clock) as servers:
@@ -246,12 +257,10 @@ def test_a_server_that_hangs_is_given_up_and_the_others_go_on(tmp_path):
 
 def test_a_server_that_hangs_twice_in_a_row_is_replaced(tmp_path):
     with pool(tmp_path, Tooling(call_seconds=0.5)) as servers:
-        for name in ("count", "hang", "count", "hang"):
-            try:
-                servers.call(plain(tmp_path), name, {})
-            except ToolFailed:
-                assert name == "hang"
-        assert len(starts(tmp_path)) == 1
+        for counted in ("1", "2", "3"):
+            assert text(servers.call(plain(tmp_path), "count", {})) == counted
+            with pytest.raises(ToolFailed):
+                servers.call(plain(tmp_path), "hang", {})
         with pytest.raises(ToolFailed):
             servers.call(plain(tmp_path), "hang", {})
         assert ends(starts(tmp_path)[0])
@@ -299,6 +308,20 @@ def test_a_source_that_fails_again_and_again_is_left_alone_for_longer_and_longer
             assert [fails(servers), fails(servers)] == ["tried", "left alone"]
         servers.stop("plain")
         assert fails(servers) == "tried"
+
+
+def test_a_start_that_succeeds_makes_up_for_those_that_failed(tmp_path):
+    moody = plain(tmp_path, "plain", "moody")
+    with pool(tmp_path) as servers:
+        for is_broken in (True, True, False, True, True):
+            servers.end_session("mine")
+            (tmp_path / "mood").write_text("broken" if is_broken else "")
+            if is_broken:
+                with pytest.raises(ToolFailed, match="this server is broken"):
+                    servers.call(moody, "count", {}, session="mine")
+            else:
+                assert text(servers.call(moody, "count", {}, session="mine")) == "1"
+        assert servers.troubles() == {}
 
 
 def test_failures_that_lie_far_apart_are_no_reason_to_leave_a_source_alone(tmp_path):

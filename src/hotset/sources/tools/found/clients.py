@@ -212,6 +212,8 @@ def _from_vscode(entry: Mapping[str, Any], places: Places) -> dict[str, Any]:
 
 def _editor_value(inside: str, places: Places) -> str:
     kind, _, name = inside.partition(":")
+    if kind == "CLAUDE_PROJECT_DIR" and places.project:  # set by Claude Code; often with a default for others
+        return literal(str(places.project))
     known = {
         "userHome": places.home,
         "workspaceFolder": places.project,

@@ -56,6 +56,7 @@ class Warden:
         self._door: socket.socket | None = None
         self._asking = asyncio.Lock()
         self._servers: set[ServerProcess] = set()
+        self._closed = False
 
     async def start(self, launch: Stdio, *, cwd: str) -> ServerProcess:
         """The server, running. Raises `ToolFailed` with what can be done about it."""
@@ -67,7 +68,8 @@ class Warden:
             return await self._started(launch.command[0], cwd, asked)
 
     def close(self) -> None:
-        """Ends every server at once, and returns when they are gone."""
+        """Ends every server, and returns when they are gone, which takes a moment at most."""
+        self._closed = True
         for server in tuple(self._servers):
             server.kill()
         if self._door is not None and self._process is not None:
@@ -77,7 +79,10 @@ class Warden:
         self._dismiss()
 
     async def _started(self, program: str, cwd: str, asked: bytes) -> ServerProcess:
-        server = ServerProcess(program)
+        if self._closed:
+            raise ToolFailed(f"{program!r} was not started: hotset is about to end")
+        server = ServerProcess(program, when_gone=self._servers.discard)
+        self._servers.add(server)
         try:
             async with asyncio.timeout(_START_SECONDS):
                 with ExitStack() as theirs:
@@ -87,11 +92,12 @@ class Warden:
             server.kill()
             self._dismiss()
             raise ToolFailed(f"{program!r} was not started: the machine is too busy; try again in a while") from None
+        except OSError as error:
+            server.kill()
+            raise ToolFailed(f"{program!r} was not started: {error.strerror}; stop something else and try again") from error
         except BaseException:
             server.kill()
             raise
-        self._servers.add(server)
-        server.when_gone(lambda: self._servers.discard(server))
         return server
 
     async def _ask(self, asked: bytes, descriptors: Sequence[int]) -> None:
@@ -143,10 +149,10 @@ class Warden:
 class ServerProcess:
     """A `Channel` to a process: one message a line. Made by a `Warden`."""
 
-    def __init__(self, program: str) -> None:
+    def __init__(self, program: str, *, when_gone: Callable[[ServerProcess], None]) -> None:
         self._program = program
         self._loop = asyncio.get_running_loop()
-        self._guard = _Guard()
+        self._guard = _Guard(lambda: when_gone(self))
         self._tail = Tail()
         self._room = Room()
         self._messages = Messages(on_garbage=self._tail.add, on_too_long=self._end_talker)
@@ -192,7 +198,7 @@ class ServerProcess:
         return "\n".join(filter(None, (said, why)))
 
     def kill(self) -> None:
-        """All of it, at once, without waiting for anything."""
+        """All of it, without waiting for that."""
         self._messages.drop()
         self._hang_up()
         self._release()
@@ -216,11 +222,6 @@ class ServerProcess:
             raise ToolFailed(why_not(self._program, cwd, *self._guard.failed))
         if self._guard.pid is None:
             raise ServerGone("the process that starts servers has ended; try again")
-
-    def when_gone(self, call: Callable[[], None]) -> None:
-        self._guard.when_gone = call
-        if self._guard.gone.is_set():
-            call()
 
     async def _output(self, protocol: asyncio.Protocol, theirs: ExitStack) -> int:
         own, output = os.pipe()
@@ -248,7 +249,7 @@ class ServerProcess:
             self._line.write(warden.TERMINATE)
 
     def _hang_up(self) -> None:
-        """The guard kills everything when it hears no more of us."""
+        """The guard ends everything when it hears no more of us."""
         if self._line is not None and not self._line.is_closing():
             with suppress(OSError):
                 self._line.get_extra_info("socket").shutdown(socket.SHUT_WR)
@@ -276,13 +277,13 @@ class ServerProcess:
 class _Guard(asyncio.Protocol):
     """What the guard of a server tells about it, until nothing is left of both."""
 
-    def __init__(self) -> None:
+    def __init__(self, when_gone: Callable[[], None]) -> None:
         self.pid: int | None = None
         self.failed: tuple[str, int] | None = None
         self.started = asyncio.Event()
         """Or not: then there is no pid."""
         self.gone = asyncio.Event()
-        self.when_gone: Callable[[], None] = lambda: None
+        self._when_gone = when_gone
         self._status: int | None = None
         self._unread = b""
 
@@ -314,7 +315,7 @@ class _Guard(asyncio.Protocol):
             _kill_group(self.pid)
         self.started.set()
         self.gone.set()
-        self.when_gone()
+        self._when_gone()
 
 
 def _kill_group(pid: int | None) -> None:

@@ -3,7 +3,8 @@
 hotset may be killed at any moment and must leave no process behind, so it starts none itself. It sends what to start over a
 socket; this process forks a *guard* for each server, and the guard starts the server and stays until nothing of it is left:
 
-- Each guard has a line of its own to hotset. When that line ends, or hotset itself, for whatever reason, the guard kills all.
+- Each guard has a line of its own to hotset. When that line ends, or hotset itself, for whatever reason, the guard ends all:
+  SIGTERM first, since a client of a container passes it on and would leave the container running otherwise, then SIGKILL.
 - On Linux a guard adopts what the server's processes leave behind, so a daemon that forked twice and has a session of its own is
   still among its children; that it has no children left means that there is nothing left. Elsewhere it is the process group.
 - A server whose guard was killed is killed by the kernel, and what that leaves is adopted and killed by the warden. If the warden
@@ -12,7 +13,7 @@ socket; this process forks a *guard* for each server, and the guard starts the s
 On the socket, a request is a line of JSON, `{"command": [...], "env": {...}, "cwd": "..."}`, that brings four descriptors: the
 line of the guard, and the server's stdin, stdout and stderr. On its line a guard says `started PID` or `failed STEP ERRNO`, then,
 when the server's first process ended, `ended STATUS` (negative: the signal); the line closes when nothing is left. hotset says
-`t` there for SIGTERM to all; that it closes the line is SIGKILL to all.
+`t` there for SIGTERM to all, and closes its end for SIGKILL to all.
 """
 
 # ruff: noqa: PTH123, PTH208 - pathlib takes longer to import than this process has to start
@@ -37,7 +38,7 @@ TERMINATE = b"t"
 DESCRIPTORS = 4  # that come with each request
 
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
-_LEFT_BEHIND_SECONDS = 0.5  # between SIGTERM and SIGKILL for what a server that ended by itself leaves behind
+_GRACE_SECONDS = 0.5  # between SIGTERM and SIGKILL, where nobody waits for more
 _AGAIN_SECONDS = 0.02  # until the next look at what a SIGKILL has left: a process may have forked in between
 _PATIENT_SECONDS = 1.0  # the same, for what several could not end: root's processes, or those that wait for a disk
 _IMPATIENT_TRIES = 50
@@ -154,6 +155,8 @@ class _Guard:
         self._adopts = _adopt()
         self._waiting = _Waiting(line.fileno(), life)
         self._server = 0
+        self._has_ended = False
+        self._was_asked = False
         self._kill_at: float | None = None
         self._tries = 0
 
@@ -167,23 +170,23 @@ class _Guard:
             return
         self._tell(f"started {self._server}")
         while self._something_is_left():
+            if self._has_ended:
+                self._end()
             self._kill_when_due()
             ready, signals = self._waiting.wait(self._patience())
             if self._line.fileno() in ready:
                 self._listen()
             if self._life in ready:
                 self._waiting.forget(self._life)
-                self._kill_at = 0
+                self._end()
             if signal.SIGTERM in signals:
-                self._kill_at = 0
+                self._end()
 
     def _something_is_left(self) -> bool:
         for pid, status in _reaped():
             if pid == self._server:
+                self._has_ended = True
                 self._tell(f"ended {os.waitstatus_to_exitcode(status)}")
-                self._signal_all(signal.SIGTERM)
-                if self._kill_at is None:
-                    self._kill_at = time.monotonic() + _LEFT_BEHIND_SECONDS
         return _has_children() if self._adopts else _group_lives(self._server)
 
     def _listen(self) -> None:
@@ -192,10 +195,20 @@ class _Guard:
         except OSError:
             said = b""
         if TERMINATE in said:
-            self._signal_all(signal.SIGTERM)
+            self._terminate()
         if not said:
             self._waiting.forget(self._line.fileno())
-            self._kill_at = 0
+            self._end()
+
+    def _terminate(self) -> None:
+        self._was_asked = True
+        self._signal_all(signal.SIGTERM)
+
+    def _end(self) -> None:
+        if self._kill_at is None:
+            grace = 0.0 if self._was_asked else _GRACE_SECONDS
+            self._terminate()
+            self._kill_at = time.monotonic() + grace
 
     def _kill_when_due(self) -> None:
         if self._kill_at is not None and time.monotonic() >= self._kill_at:
@@ -232,7 +245,10 @@ def _started(command: list[str], env: dict[str, str], cwd: str, stdio: list[int]
         _become(command, env, cwd, stdio, told=told, guard=guard)
     os.close(told)
     with open(trouble, "rb") as answer:
-        return pid, answer.read().decode()
+        failed = answer.read().decode()
+    if failed:
+        os.waitpid(pid, 0)
+    return pid, failed
 
 
 def _become(command: list[str], env: dict[str, str], cwd: str, stdio: list[int], *, told: int, guard: int) -> None:
@@ -333,7 +349,7 @@ def _group_lives(group: int) -> bool:
 def _signal_all(processes: dict[int, int], number: signal.Signals) -> None:
     """By their groups, which are all of our descendants: a group cannot outrun us, as a process can that forks and ends."""
     own = os.getpgrp()
-    for target in {pid if group == own else -group for pid, group in processes.items()}:
+    for target in {-group if group > 1 and group != own else pid for pid, group in processes.items()}:
         _signal(target, number)
 
 
