@@ -247,6 +247,10 @@ def check_notes_are_pages_of_their_own(open_store: OpenStore) -> None:
         assert [page.id for page in store.pages(Where(parent=first.id))][1:] == notes, "a note is not its parent's child"
         talk.history = [said(Role.USER, "plan it anew")]
         assert store.page(talk.asks().pages[0]).parent is None, "a first message became the child of a note"
+        told = Noted(turn.session, "agent", Kind.TOOL_RESULT, b"said", 8.0, tool="git__log", call="call-1")
+        [said_by] = [store.page(id) for id in kept(store, told).pages]
+        assert (said_by.tool, said_by.call) == ("git__log", "call-1"), "a note does not know which tool said it"
+        assert [page.id for page in store.pages(Where(call="call-1"))] == [said_by.id], "a note is not found by its call"
         opened_by = [kept(store, Noted(None, "tool", Kind.TOOL_RESULT, text, 8.0, key="tools")).pages[0] for text in (b"a", b"b")]
         sessions = {store.page(id).session for id in opened_by}
         assert len(sessions) == 1, "notes of one named session came into two"

@@ -32,7 +32,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "index": Entry("index:index", "Index the project's files, with your consent."),
     },
     "Tools": {
-        "tools": Entry("tools:tools", "The tools behind find_tools: list, find, use, import, approve."),
+        "tools": Entry("tools:tools", "The tools behind find_tools: list, find, use, import ..."),
     },
     "Look": {
         "status": Entry("status:status", "Is a proxy serving, and what is kept."),

@@ -1,0 +1,129 @@
+"""`hotset tools` as a person uses it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Desk
+from tests.runtime.notes_server import TOOLS
+
+SERVER = Path(__file__).parent.parent / "runtime" / "notes_server.py"
+
+
+@pytest.fixture
+def notes(desk: Desk) -> Desk:
+    """A desk with one server."""
+    added = desk.run("tools", "add", "notes", "--", sys.executable, "-I", "-S", str(SERVER), str(desk.home))
+    assert added.code == 0, added.err
+    assert "4 tools can be found now" in added.err
+    return desk
+
+
+def test_a_server_is_added_its_tools_are_listed_found_and_used(notes: Desk):
+    listed = notes.run("tools", "list", "--json").json()
+    found = notes.run("tools", "find", "write", "something", "down", "--json").json()
+    used = notes.run("tools", "use", "notes__add_note", "title=a", "text=some words")
+
+    assert [(tool["name"], tool["state"], tool["tier"]) for tool in listed][:2] == [
+        ("notes__add_note", "ready", "probation"),
+        ("notes__read_note", "ready", "probation"),
+    ]
+    assert found[0]["name"] == "notes__add_note"
+    assert found[0]["parameters"]["required"] == ["title", "text"]
+    assert (used.code, used.out) == (0, "kept a\n")
+    assert "notes__add_note" in notes.run("tools", "find", "write something down").out
+    assert notes.run("tools", "list", "--json").json()[0]["calls"] == 1
+
+
+def test_arguments_may_be_json_and_wrong_ones_are_answered_with_what_is_right(notes: Desk):
+    assert notes.run("tools", "use", "notes__read_note", '{"title": "a"}').out == "there is no such note\n"
+    wrong = notes.run("tools", "use", "notes__read_note", "titel=a")
+    assert wrong.code == 1
+    assert "title" in wrong.out
+    assert notes.run("tools", "use", "notes__read_note", "title").code == 2
+    assert notes.run("tools", "use", "notes__no_such").code == 1
+
+
+def test_status_tells_what_there_is_and_that_nothing_runs(notes: Desk):
+    notes.run("tools", "use", "notes__read_note", "title=a")
+    told = notes.run("tools", "status")
+    as_json = notes.run("tools", "status", "--json").json()
+
+    assert told.out.startswith("4 tools of 1 source: 4 ready\nnothing runs\n")
+    assert (as_json["tools"], as_json["running"], as_json["waiting"]) == (4, [], [])
+    assert as_json["lives"]["active"] == 1
+
+
+def test_what_changed_waits_for_approval_and_is_shown_as_a_difference(notes: Desk):
+    notes.run("tools", "use", "notes__read_note", "title=a")
+    other = [{**tool, "description": tool["description"].replace("note", "secret")} for tool in TOOLS]
+    (notes.home / "tools.json").write_text(json.dumps(other))
+
+    refused = notes.run("tools", "use", "notes__read_note", "title=a")
+    waiting = notes.run("tools", "status", "--json").json()["waiting"]
+    approved = notes.run("tools", "approve", "notes__read_note", "--yes")
+
+    assert refused.code == 1
+    assert "approve" in refused.err
+    assert "notes__read_note" in [each["name"] for each in waiting]
+    assert "-  Read a note by its title." in approved.out
+    assert approved.code == 0
+    assert notes.run("tools", "use", "notes__read_note", "title=a").code == 0
+    assert notes.run("tools", "approve", "notes__read_note", "--yes").code == 1
+
+
+def test_approval_needs_a_person_or_a_flag(notes: Desk):
+    (notes.home / "tools.json").write_text(json.dumps([{**tool, "description": "Another."} for tool in TOOLS]))
+    notes.run("tools", "use", "notes__read_note", "title=a")
+    asked = notes.run("tools", "approve", "notes__read_note")
+
+    assert asked.code == 2
+    assert "--yes" in asked.err
+
+
+def test_tools_are_denied_allowed_pinned_and_unpinned(notes: Desk):
+    assert notes.run("tools", "deny", "notes__add_note").code == 0
+    assert notes.run("tools", "use", "notes__add_note", "title=a", "text=b").code == 1
+    assert notes.run("tools", "allow", "notes__add_note").code == 0
+    assert notes.run("tools", "use", "notes__add_note", "title=a", "text=b").code == 0
+    assert notes.run("tools", "pin", "add_note").code == 0
+    assert notes.run("tools", "list", "--json").json()[0]["tier"] == "protected"
+    assert notes.run("tools", "unpin", "notes__add_note").code == 0
+    assert notes.run("tools", "unpin", "notes__long_list").code == 1
+
+
+def test_servers_of_other_programs_are_imported_and_removed(desk: Desk):
+    entry = {"command": sys.executable, "args": ["-I", "-S", str(SERVER), str(desk.home)]}
+    (desk.project / ".mcp.json").write_text(json.dumps({"mcpServers": {"notes": entry}}))
+
+    assert desk.run("tools", "import").code == 2  # nobody is here to be asked
+    imported = desk.run("tools", "import", "--here", "--yes")
+    again = desk.run("tools", "import", "--here", "--yes")
+
+    assert (imported.code, imported.out) == (0, "notes\n")
+    assert "stays as it is" in again.err
+    assert desk.run("tools", "find", "read a note").code == 0
+    assert desk.run("tools", "remove", "notes").code == 0
+    assert desk.run("tools", "remove", "notes").code == 1
+    assert desk.run("tools", "list").code == 1
+
+
+@pytest.mark.parametrize("form", ["svg", "dot", "json"])
+def test_the_graph_shows_what_is_used_together(notes: Desk, form: str):
+    drawn = notes.run("tools", "graph", "--format", form)
+    assert drawn.code == 0
+    into = notes.run("tools", "graph", "--format", form, "-o", str(notes.home / "graph"))
+    assert into.code == 0
+    assert (notes.home / "graph").read_text().strip() == drawn.out.strip()
+
+
+def test_nothing_is_known_on_a_fresh_machine_and_that_is_said(desk: Desk):
+    for command in (("list",), ("find", "anything")):
+        told = desk.run("tools", *command)
+        assert told.code == 1
+        assert "hotset tools" in told.err
+    assert desk.run("tools", "restore", "created__nothing").code == 1
