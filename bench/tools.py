@@ -15,8 +15,8 @@ percent, for
     dense_minilm        cosines of MiniLM's vectors alone, of questions and of tools
 
 and, on half of the questions, hotset with the other half as its past: none of it, a tenth, all. Then libraries of 10,000 and
-100,000 tools: a find, a start with nothing changed, memory. Then FastMCP's search transform and hotset at 4,000 tools: the time of
-a search and of a call; and how many processes each starts for two searches and two calls over three stdio servers.
+100,000 tools: a find, a start with nothing changed, memory. Then FastMCP's search transform and hotset at 4,000 tools: the time
+of a search and of a call; and how many processes each starts for two searches and two calls over three stdio servers.
 
 FastMCP (PyPI) gets a virtual environment of its own in the user's cache folder at the first run, MiniLM's weights a folder there;
 neither is a dependency of hotset.
@@ -97,10 +97,12 @@ def main() -> None:
     sets: dict[str, dict[str, Figures]] = {}
     for each in given:
         sets[each.name] = quality(each, weights, python)
+        tell("tools", sets)  # each time: there are minutes between them
     for each in given:
         sets[f"{each.name}, with a past"] = history(each)
     for size in (10_000, 100_000):
         sets[f"{size:,} tools"] = {"hotset": at_size(given, size)}
+    tell("tools", sets)
     if python is not None:
         sets["latency 4,000 tools"] = latency(given, python)
         sets["four operations, three servers"] = {"hotset": hotset_starts(), "fastmcp": fastmcp_starts(python)}
@@ -233,7 +235,7 @@ def bm25(given: Set, texts: Sequence[str]) -> Sequence[Ranking]:
 
 
 def figures(questions: Sequence[Question], rankings: Sequence[Ranking]) -> Figures:
-    totals = Counter[str]()
+    totals: dict[str, float] = defaultdict(float)
     for question, ranking in zip(questions, rankings, strict=True):
         right = [name in question.gold for name in ranking[:_FOUND]]
         gain = sum(hit / math.log2(place + 2) for place, hit in enumerate(right))
@@ -243,7 +245,7 @@ def figures(questions: Sequence[Question], rankings: Sequence[Ranking]) -> Figur
             ("recall10", sum(right) / len(question.gold)),
             ("ndcg10", gain / ideal),
         ):
-            totals[name] += value  # type: ignore[assignment] - a Counter of floats
+            totals[name] += value
     return {name: round(100 * total / len(questions), 1) for name, total in totals.items()}
 
 
@@ -404,11 +406,11 @@ def fastmcp_starts(python: Path) -> Figures:
 def toolbox(servers: Mapping[str, Sequence[Sequence[str]]]) -> Iterator[tuple[Toolbox, Callable[[], int]]]:
     with _servers(servers) as (entries, starts), tempfile.TemporaryDirectory(prefix="hotset-bench-") as folder:
         (Path(folder) / "project").mkdir()
-        environ = {"HOTSET_CONFIG": f"{folder}/config.toml", "PATH": os.environ["PATH"]}
+        environ = {"HOTSET_CONFIG": f"{folder}/config.toml", "HOME": folder, "PATH": os.environ["PATH"]}
         Path(environ["HOTSET_CONFIG"]).touch()
         config = load(project=f"{folder}/project", data=f"{folder}/data", environ=environ)
         add_servers(config.servers[0], entries)
-        opened = Toolbox(config, partial(open_finding, embedding=Embedding(OFF)), home=Path(folder))
+        opened = Toolbox(config, partial(open_finding, embedding=Embedding(OFF)))
         with closing(opened):
             yield opened, starts
 

@@ -26,9 +26,9 @@ def _answer(method: str, tools: list[Any]) -> dict[str, Any]:
             info = {"name": "bench", "version": "1"}
             return {"result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}}
         case "tools/list":
-            return {"result": {"tools": tools}}
+            return {"result": {"tools": tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}}
         case "tools/call":
-            return {"result": {"content": [{"type": "text", "text": "done"}]}}
+            return {"result": {"content": [{"type": "text", "text": "done"}], "resultType": "complete"}}
         case "ping":
             return {"result": {}}
         case _:

@@ -50,9 +50,9 @@ def test_what_is_no_longer_there_does_not_count():
     assert [each.doc for each in fuse({1: 9.0, 2: 3.0}, {3: 1.0}, {2: Sort.CODE})] == [2]
 
 
-def test_words_count_little_for_tools_and_much_for_code():
+def test_words_count_less_for_memories_than_for_code():
     words, meaning = {1: 9.0, 2: 0.0}, {1: 0.0, 2: 0.9}
-    assert fuse(words, meaning, dict.fromkeys((1, 2), Sort.TOOL))[0].doc == 2
+    assert fuse(words, meaning, dict.fromkeys((1, 2), Sort.MEMORY))[0].doc == 2
     assert fuse(words, meaning, dict.fromkeys((1, 2), Sort.CODE))[0].doc == 1
 
 

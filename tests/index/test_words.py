@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hotset.errors import StoreBusy
 from hotset.index.analysis import question, says, split
 from hotset.index.filters import Numbers
-from hotset.index.words import Document, Words, WordsWriter, match, score, terms
+from hotset.index.words import Document, Words, WordsWriter, match, of_tools, score, terms
 from hotset.nouns.finding import Entry, EntryId, Sort
 
 _TEXT = st.text(st.characters() | st.sampled_from('aB9_" \0'), max_size=60)
@@ -141,3 +141,19 @@ def test_a_text_says_each_phrase_that_was_taken_from_it(before, after):
     assert phrases == (("the", "otter", "s_tail"),)
     assert says(f"{before} the OTTER s_tail {after}", phrases)
     assert not says("the otter and s_tail", phrases)
+
+
+def test_of_tools_is_asked_without_the_words_of_chat_unless_there_are_no_others():
+    assert of_tools(terms(question("Can you please help me find the weather?"))).loose == ("weather",)
+    assert of_tools(terms(question("can you help me"))).loose == terms(question("can you help me")).loose
+
+
+def test_a_name_counts_less_for_tools_folded_or_not(tmp_path):
+    entries = (_entry("words about rain and more of them", title="rain"), _entry("words about wind and more of them", title="b"))
+    words = _written(tmp_path / "words", *entries)
+    asked = terms(question("rain"))
+    for scored in (
+        lambda terms: words.search(terms, Numbers(), frozenset(), 10**9, 10)[0].score,
+        lambda terms: score(terms, list(enumerate(entries)), None)[0].score,
+    ):
+        assert 0 < scored(of_tools(asked)) < scored(asked)

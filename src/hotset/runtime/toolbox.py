@@ -31,7 +31,7 @@ from hotset.sources.tools.checking import check, read_arguments
 from hotset.sources.tools.content import returned, text_of
 from hotset.sources.tools.found.skills import Skill, read_skill
 from hotset.sources.tools.gathering import Gathered, Gathering
-from hotset.sources.tools.graph import Graph
+from hotset.sources.tools.graph import Graph, word_overlap
 from hotset.sources.tools.naming import full_name
 from hotset.sources.tools.registry import Registry
 from hotset.sources.tools.running.pool import Pool, Running
@@ -104,6 +104,7 @@ class Toolbox:
         self._found: tuple[Index, Finding] | None = None
         self._pool: Pool | None = None
         self._note: RunningNote | None = None
+        self._related: frozenset[str] = frozenset()
         self._closed = False
         if config.tooling.create:
             self._bind(self._create_tool, OURS, name="create_tool")
@@ -246,7 +247,9 @@ class Toolbox:
         told = [*self._gathering.now().troubles]
         told += [f"{name} gave no list of its tools: {why}" for name, why in self.stocking.failures()]
         told += [f"{name}: {why}" for name, why in (self._pool.troubles().items() if self._pool is not None else ())]
-        return told
+        for own in (self.catalogue.troubles(), self.registry.troubles(), self.graph.troubles(), self.life.troubles()):
+            told += own
+        return [*told, *(self._found[1].troubles() if self._found is not None else ())]
 
     def ended(self, session: str) -> None:
         """A session is over: what ran for it alone stops."""
@@ -257,7 +260,9 @@ class Toolbox:
     def tend(self, store: Store) -> Sequence[str]:
         """One round of the clean-up; what a person should know of it. Its own troubles are for the next round to mend."""
         with suppress(StoreFailed):
-            return self.life.sweep(store).notes
+            notes = self.life.sweep(store).notes
+            self._relate()
+            return notes
         return ()
 
     def close(self) -> None:
@@ -325,6 +330,19 @@ class Toolbox:
         self.stocking.shelve(found, functions)
         self._stocked = found, len(functions)
 
+    def _relate(self) -> None:
+        """Tells the graph what the tools that live say of themselves, when others live than last time."""
+        living = frozenset(self.registry.lives())
+        if living == self._related:
+            return
+        known = [each.tool for each in map(self.catalogue.get, sorted(living)) if each is not None]
+        for tool in known:
+            if tool.depends:
+                self.graph.depends(tool.name, tool.depends)
+        texts = {tool.name: f"{tool.name} {tool.description}" for tool in known}
+        self.graph.alike(texts, word_overlap(texts))
+        self._related = living
+
     @contextmanager
     def _noting(self, tool: Tool, session: str, query: str) -> Iterator[_Went]:
         """A call is noted however it ends, but for one that somebody took back."""
@@ -351,9 +369,7 @@ class Toolbox:
         if asked and self._found is not None:
             with suppress(StoreFailed):  # the finding tells of it as a trouble
                 self._found[1].used(asked, tool.name, now)
-        together = self._sessions.uses(session, tool.name)
-        if len(together) > 1:
-            self.graph.used_together(together)
+        self.graph.used_together(self._sessions.uses(session, tool.name))  # alone, too: else what is popular goes with all
 
     def _is_here(self, tool: Tool) -> bool:
         """Functions of other programs are known, but nobody here can call them."""

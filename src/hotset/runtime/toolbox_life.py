@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from hotset.errors import StoreBusy
 from hotset.nouns.deposit import Noted
 from hotset.nouns.page import Kind, PageId
 from hotset.nouns.tool import Life, Origin, Tool
@@ -26,49 +26,43 @@ _SESSION = "tools"
 _KEEP_SECONDS = 30.0
 
 
-@dataclass(frozen=True, slots=True)
 class ToolLife:
-    folder: Path
-    """Of the project's tools."""
-    registry: Registry
-    graph: Graph
-    clock: Callable[[], float]
+    """Of one project. Use it from any thread."""
+
+    def __init__(self, folder: Path, registry: Registry, graph: Graph, clock: Callable[[], float]) -> None:
+        """`folder` is that of the project's tools."""
+        self._folder = private_folder(folder) / FOLDER
+        self._registry = registry
+        self._graph = graph
+        self._clock = clock
+        self._deletions = Deletions(folder)
 
     def create(self, name: str, code: str) -> Tool:
         """Raises `Malformed` where the name or the code cannot be a tool, and says what to change."""
-        tool = created.create(private_folder(self.folder) / FOLDER, name, code)
-        self.registry.born(tool.name, Origin.CREATED)
+        tool = created.create(self._folder, name, code)
+        self._registry.born(tool.name, Origin.CREATED)
         return tool
 
     def sweep(self, store: Store) -> Swept:
         """One round of the clean-up. Raises `StoreFailed`."""
-        return sweep(self._places(store), self.clock())
+        return sweep(self._places(store), self._clock())
 
     def restore(self, name: str, store: Store) -> Life:
         """Raises `NotFound` and `BadInput`."""
-        return restore(self._places(store), name, self.clock())
+        return restore(self._places(store), name, self._clock())
+
+    def troubles(self) -> Sequence[str]:
+        return self._deletions.troubles()
 
     def _places(self, store: Store) -> Places:
         def keep(name: str, code: bytes) -> str:
-            note = Noted(None, name, Kind.FILE, code, self.clock(), media="text/x-python", key=_SESSION)
-            return store.keep(note).result(_KEEP_SECONDS).pages[0]
+            note = Noted(None, name, Kind.FILE, code, self._clock(), media="text/x-python", key=_SESSION)
+            try:
+                return store.keep(note).result(_KEEP_SECONDS).pages[0]
+            except TimeoutError:
+                raise StoreBusy(f"the store took longer than {_KEEP_SECONDS:.0f} s to keep {name}") from None
 
         def fetch(id: str) -> bytes:
             return store.content(store.page(PageId(id)).digest)
 
-        written = _Written(self.folder / FOLDER)
-        return Places(self.registry, self.graph, written, Deletions(private_folder(self.folder)), keep, fetch)
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    folder: Path
-
-    def read(self, name: str) -> bytes | None:
-        return created.read(self.folder, name)
-
-    def remove(self, name: str) -> bytes:
-        return created.remove(self.folder, name)
-
-    def put_back(self, name: str, code: bytes) -> None:
-        created.put_back(self.folder, name, code)
+        return Places(self._registry, self._graph, created.CreatedTools(self._folder), self._deletions, keep, fetch)

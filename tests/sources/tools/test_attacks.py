@@ -192,8 +192,8 @@ def test_effects_that_are_declared_anew_are_a_change(tmp_path):
 def test_a_tool_that_speaks_of_another_source_s_tool_is_flagged_whoever_came_first(tmp_path, victim_first, said):
     catalogue = Catalogue(tmp_path / "tools")
     put = [(server("mail"), [tool("send_email", "mail")]), (server("evil"), [tool("fast", "evil", said)])]
-    for source, tools in put if victim_first else reversed(put):
-        catalogue.put(source, tools)
+    changes = [catalogue.put(source, tools) for source, tools in (put if victim_first else reversed(put))]
+    assert changes[1].flagged == (("evil__fast",) if victim_first else ())
     known = catalogue.get("evil__fast")
     assert known.state is State.FLAGGED
     assert "a tool of another source" in known.why
@@ -205,8 +205,8 @@ def test_a_tool_that_speaks_of_another_source_s_tool_is_flagged_whoever_came_fir
 def test_a_server_may_speak_of_its_own_tools_and_of_names_that_nobody_has(tmp_path):
     catalogue = Catalogue(tmp_path / "tools")
     catalogue.put(server("other"), [tool("search_docs", "other")])
-    said = "Before you call read_page or search_docs, call resolve_id first. Never use edit_page without it."
-    catalogue.put(server("docs"), [tool(own, "docs", said) for own in ("read_page", "resolve_id", "search_docs")])
+    said = "Before you call read_page, search_code or search_docs, call resolve_id first. Never use edit_page without it."
+    catalogue.put(server("docs"), [tool(own, "docs", said) for own in ("read_page", "resolve_id", "search_docs", "search_code")])
     assert {known.state for known in catalogue.tools()} == {State.READY}
 
 

@@ -1,6 +1,7 @@
 """What the catalogue knows of tools, who may run, and that nobody's word is lost."""
 
 import json
+import shutil
 import stat
 import string
 import subprocess
@@ -12,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shop import SCHEMA, server, tool, tools_of
 
-from hotset.errors import BadConfig, NotFound, StoreTooNew, ToolRefused
+from hotset.errors import BadConfig, NotFound, StoreFailed, StoreTooNew, ToolRefused
 from hotset.nouns.tool import Origin, Source
-from hotset.sources.tools.catalogue import LARGEST, Catalogue, State
+from hotset.sources.tools.catalogue import Catalogue, State
+from hotset.sources.tools.listing import LARGEST
 
 
 @pytest.fixture
@@ -191,6 +193,32 @@ def test_a_skill_of_the_project_runs_after_consent_and_with_the_files_that_were_
     catalogue.may_run(skill)  # with the files that were seen it still may
 
 
+def test_one_tool_of_a_project_s_skill_cannot_be_approved_alone(catalogue):
+    skill = Source("deploy", Origin.SKILL, stamp="v1", trusted=False)
+    catalogue.put(skill, tools_of(skill, "run", "check"))
+    with pytest.raises(ToolRefused, match="hotset tools approve deploy"):
+        catalogue.approve("deploy__run")
+
+
+def test_a_skill_whose_reader_has_its_name_is_approved_by_what_the_reader_shows(catalogue):
+    skill = Source("deploy", Origin.SKILL, stamp="v1", trusted=False)
+    catalogue.put(skill, [tool("", "deploy", "How to deploy.", origin=Origin.SKILL), *tools_of(skill, "run")])
+    catalogue.approve("deploy", catalogue.get("deploy").digest)
+    assert {known.state for known in catalogue.tools()} == {State.READY}
+    catalogue.may_run(skill)
+
+
+def test_consent_is_about_the_files_that_were_seen_and_not_about_those_that_came_meanwhile(catalogue):
+    old, new = (Source("deploy", Origin.SKILL, stamp=stamp, trusted=False) for stamp in ("v1", "v2"))
+    catalogue.put(old, tools_of(old, "run"))
+    seen = catalogue.get("deploy__run").digest
+    catalogue.put(new, tools_of(new, "run"))
+    catalogue.approve("deploy", seen)
+    with pytest.raises(ToolRefused, match="changed since"):
+        catalogue.may_run(new)
+    assert catalogue.get("deploy__run").state is State.UNAPPROVED
+
+
 def test_a_skill_that_was_approved_with_follow_runs_as_its_files_change(catalogue):
     skill = Source("deploy", Origin.SKILL, stamp="v1", trusted=False)
     catalogue.put(skill, tools_of(skill, "run"))
@@ -257,6 +285,22 @@ def test_a_tool_that_says_a_megabyte_of_itself_is_left_out_and_told(catalogue):
     change = catalogue.put(server(), [tool("read"), tool("shout", description="A" * LARGEST)])
     assert change.added == ("files__read",)
     assert "shout is left out" in change.refused[0]
+
+
+def test_names_that_are_no_text_are_left_out_or_mended(catalogue):
+    assert catalogue.put(server("a\udcff"), [tool("read")]).refused
+    listed = [tool("re\udcffad", description="\ud800"), tool("write")]
+    assert len(catalogue.put(server(), listed).added) == 2
+    assert not catalogue.put(server(), listed)
+
+
+def test_a_tool_is_found_by_the_names_that_its_source_has_for_it(catalogue):
+    catalogue.put(server("my files"), [tool("read.all", "my files")])
+    (name,) = catalogue.put(server("my.files"), [tool("read.all", "my.files")]).added
+    assert catalogue.get_own("my.files", "read.all").tool.name == name
+    assert catalogue.get_own("my files", "read.all").tool.name == "my_files__read_all"
+    assert catalogue.get_own("my files", "write") is None
+    assert catalogue.get_own("nobody", "read.all") is None
 
 
 def test_a_name_is_found_by_its_own_where_that_means_one_tool(catalogue):
@@ -344,6 +388,32 @@ def test_the_version_changes_with_anything_and_only_then(catalogue, tmp_path):
     versions.append(catalogue.version())
     assert len(set(versions)) == len(versions)
     assert catalogue.version() == Catalogue(tmp_path / "tools").version() == versions[-1]
+
+
+def test_settings_that_change_are_another_version(tmp_path):
+    Catalogue(tmp_path / "tools").put(server(), [tool("read_file")])
+    versions = {Catalogue(tmp_path / "tools", **more).version() for more in ({}, {"deny": ("a",)}, {"allow": ("a",)})}
+    assert len(versions) == 3
+
+
+def test_a_source_is_counted_by_what_it_offers_and_what_waits(catalogue):
+    catalogue.put(server(), [tool("a"), tool("b"), tool("c"), tool("d", description="D.\u200b")])
+    catalogue.put(server(), [tool("a"), tool("b", description="Other."), tool("d", description="D.\u200b")])
+    (shelf,) = catalogue.sources()
+    assert (shelf.tools, shelf.pending) == (3, 2)
+    catalogue.approve("files")
+    (shelf,) = catalogue.sources()
+    assert (shelf.tools, shelf.pending) == (3, 0)
+
+
+def test_a_folder_that_somebody_removed_is_an_empty_catalogue(catalogue, tmp_path):
+    catalogue.put(server(), [tool("read_file")])
+    shutil.rmtree(tmp_path / "tools" / "catalogue")
+    assert catalogue.get("files__read_file") is None
+    assert list(catalogue.tools()) == []
+    assert catalogue.sources() == ()
+    with pytest.raises(StoreFailed):
+        catalogue.put(server(), [tool("read_file")])
 
 
 def test_instructions_of_a_server_are_held_to_what_was_first_said(catalogue):

@@ -15,7 +15,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -24,9 +23,9 @@ import msgspec
 from hotset.errors import NotFound, ToolRefused
 from hotset.nouns.tool import Origin, Source, Tool
 from hotset.sources.tools.characters import visible
-from hotset.sources.tools.names import Names, Row
-from hotset.sources.tools.naming import LONGEST, full_name, slug
-from hotset.sources.tools.pinning import Entry, Known, State, accepted, diff, known, listed_again, pinned, readable
+from hotset.sources.tools.listing import Change, listed
+from hotset.sources.tools.names import Names, Others, Row
+from hotset.sources.tools.pinning import Entry, Known, State, accepted, diff, is_text, known, readable
 from hotset.sources.tools.rules import Rules
 from hotset.sources.tools.shelves import Label, Shelves, Stamp, Stored, Unread
 from hotset.sources.tools.suspicion import OUR_TOOLS
@@ -35,14 +34,8 @@ from hotset.store.folder import private_folder
 __all__ = ["Catalogue", "Change", "Known", "Shelf", "State", "diff", "readable"]
 
 FOLDER = "catalogue"
-MOST_TOOLS = 20_000
-"""That one source may list: a longer list is somebody's mistake, or their attack."""
-LARGEST = 1 << 20
-"""Bytes that a tool may say of itself: no model could read more."""
-
+_MOST_TOLD = 3  # names that are offered for one that nobody has
 _KEPT_SHELVES = 16  # read lately, and kept as bytes: a question's answers come from a few sources
-_FOLLOWED = frozenset({Origin.SKILL, Origin.CREATED, Origin.CALLABLE})
-_SUFFIX = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +46,10 @@ class Shelf:
     origin: Origin
     tools: int
     listed_at: float
+    """When its list last changed."""
     stamp: str
     pending: int
     """Tools for which a person's word is needed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What a list changed, by the names of tools."""
-
-    added: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    flagged: tuple[str, ...] = ()
-    """Of those that were added or changed."""
-    refused: tuple[str, ...] = ()
-    """Sentences about what of the list was not taken."""
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.changed or self.removed or self.flagged or self.refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +83,24 @@ class Catalogue:
 
         Raises `StoreFailed` where it cannot be kept.
         """
+        if not is_text(source.name):
+            return Change(refused=(f"a {source.origin} is left out: its name {visible(source.name[:64])} is no text",))
         file = self._shelves.file_of(source.name)
         with self._changing():
             before = self._stored(file)
             if before is not None and before.origin is not source.origin:
                 if not before.away:
                     return Change(
-                        refused=(
-                            f"a {before.origin} is called {source.name} already: the {source.origin} of this name is left out",
-                        )
+                        refused=(f"a {before.origin} is called {source.name} already: this {source.origin} is left out",)
                     )
                 before = None
-            after, change = self._listed(source, tools, instructions, before, file)
-            if before is None or after != msgspec.structs.replace(before, listed_at=after.listed_at):
-                self._shelves.write(file, after)
-        return change
+            after, change = listed(before, source, tools, Others(self._names, file), instructions=instructions, now=self._clock())
+            if before is not None and after == msgspec.structs.replace(before, listed_at=after.listed_at):
+                return change
+            self._shelves.write(file, after)
+            self._names.follow()
+            new = (*change.added, *change.changed)
+            return replace(change, flagged=tuple(name for name in new if self._is_flagged(after, name, file)))
 
     def drop(self, source_name: str) -> None:
         """A source that is not configured any more. What was accepted of it is kept: coming back makes nothing new."""
@@ -138,6 +119,14 @@ class Catalogue:
             file = self._names.file_of(name)
             return self._known(file, name) if file else None
 
+    def get_own(self, source_name: str, own_name: str) -> Known | None:
+        """By the names that its source has, and has for it."""
+        with self._lock:
+            self._names.glance()
+            row = self._names.row(self._shelves.file_of(source_name))
+            name = next((full for full, own in row.names if own == own_name), "") if row else ""
+            return self.get(name) if name else None
+
     def resolve(self, name: str) -> Known:
         """By its full name; by its own, or in another spelling of case and separators, where that can mean one tool only.
 
@@ -153,7 +142,7 @@ class Catalogue:
             ready = [each for each in usable if each.state is State.READY]
             if len(meant) <= _KEPT_SHELVES and (len(ready) == 1 or len(usable) == 1):
                 return (ready or usable)[0]
-            near = [each.tool.name for each in usable[:3]] or self._names.near(name)
+            near = [each.tool.name for each in usable[:_MOST_TOLD]] or self._near(name)
         raise NotFound(_not_found(name, near, several=len(usable) > 1))
 
     def tools(self) -> Iterator[Known]:
@@ -171,7 +160,7 @@ class Catalogue:
         """Another one whenever anything changed, rules included."""
         with self._lock:
             stamps = self._names.follow()
-        return sha256(repr((sorted(stamps.items()), self._rules.stamp())).encode()).hexdigest()[:32]
+        return sha256(repr((sorted(stamps.items()), self._rules.version())).encode()).hexdigest()[:32]
 
     def sources(self) -> Sequence[Shelf]:
         """Those that are not away, by name."""
@@ -184,31 +173,33 @@ class Catalogue:
         """What a server tells models about itself, as it was accepted; empty while a person has to look at it."""
         with self._lock:
             read = self._shelf(self._shelves.file_of(source_name))
-        if read is None or read.label.words is None or read.label.away:
-            return ""
-        words = known(read.label.words, source_name, read.label.origin)
-        return words.tool.description if words.state in (State.READY, State.CHANGED) and not self._why_denied(source_name) else ""
+            label = read.label if read else None
+            if label is None or label.words is None or label.away or not label.may_run or self._why_denied(source_name):
+                return ""
+        words = known(label.words, source_name, label.origin)
+        is_held = words.state is State.CHANGED and words.new is not None
+        return words.tool.description if words.state is State.READY or is_held else ""
 
     def troubles(self) -> Sequence[str]:
         """What is wrong with the catalogue's own files, in sentences."""
         with self._lock:
             self._rules.why_denied("", "")
-            return (*self._shelves.troubles.values(), *([self._rules.trouble] if self._rules.trouble else []))
+            return [*self._shelves.troubles(), *([self._rules.trouble] if self._rules.trouble else [])]
 
     # What a person says
 
     def approve(self, name: str, seen: str = "", *, follow: bool = False) -> Sequence[str]:
         """A tool as it is now, or a source with all of its tools. The names that it was about.
 
-        `seen` is the digest of what the person looked at (a tool's `Known.digest`, a source's stamp): where something else stands
-        there by now, nothing is approved. `follow` lets a source of the project's folder run whatever becomes of its files.
+        `seen` is the `Known.digest` of what the person looked at: a tool that says something else by now is not approved, and a
+        source of the project's folder may run with the files that they saw. `follow` lets it run whatever becomes of its files.
         """
         with self._changing():
             source_file = self._shelves.file_of(name)
             file = source_file if self._names.row(source_file) else self._names.file_of(name)
             shelf = self._stored(file) if file else None
             if file is None or shelf is None:
-                raise NotFound(_not_found(name, self._names.near(name)))
+                raise NotFound(_not_found(name, self._near(name)))
             if file == source_file:
                 after, names = self._approved_whole(shelf, file, seen, follow=follow)
             else:
@@ -229,13 +220,13 @@ class Catalogue:
 
     def may_run(self, source: Source) -> None:
         """Raises `ToolRefused` where nobody said that the source may run as it is now."""
-        if denied := self._why_denied(source.name):
+        with self._lock:
+            self._names.glance()
+            denied, row = self._why_denied(source.name), self._names.row(self._shelves.file_of(source.name))
+        if denied:
             raise ToolRefused(f"{source.name} does not run: {denied}")
         if source.trusted:
             return
-        with self._lock:
-            self._names.glance()
-            row = self._names.row(self._shelves.file_of(source.name))
         say = f"a person can look at it and say `hotset tools approve {source.name}`"
         if row is None or not row.approved:
             raise ToolRefused(f"{source.name} lies in the project's folder, and nobody said that it may run; {say}")
@@ -285,12 +276,10 @@ class Catalogue:
             return replace(found, state=State.DENIED, why=denied)
         if label.away:
             return replace(found, state=State.GONE, why=f"{label.name} is not configured any more")
-        row = self._names.row(file)
-        if row is not None and not row.may_run and found.state is not State.GONE:
-            why = (
-                f"{label.name} lies in the project's folder; a person can look at it and say `hotset tools approve {label.name}`"
-            )
-            return replace(found, state=State.UNAPPROVED, why=why)
+        if not label.may_run and found.state is not State.GONE:
+            look = f"a person can look at it and say `hotset tools approve {label.name}`"
+            why = f"{label.name} lies in the project's folder; {look}"
+            return replace(found, state=State.UNAPPROVED, why=why, digest=label.stamp)
         return found
 
     def _by_itself(self, label: Label, entry: Entry, file: str) -> Known:
@@ -299,15 +288,26 @@ class Catalogue:
 
     def _is_of_others(self, name: str, file: str) -> bool:
         """It is a tool of another source, or ours, and none of its own."""
-        whose = self._names.files_of_own(name)
-        theirs = bool(whose) and file not in whose
-        return name in OUR_TOOLS or theirs or self._names.file_of(name) not in (None, file)
+        others = Others(self._names, file)
+        ours = name in OUR_TOOLS and file not in self._names.files_of_own(name)
+        return ours or others.have_own(name) or others.have(name)
+
+    def _is_flagged(self, shelf: Stored, name: str, file: str) -> bool:
+        return self._by_itself(shelf, shelf.tools[name], file).state is State.FLAGGED
+
+    def _near(self, name: str) -> list[str]:
+        """Names like this one that can be used."""
+        found = map(self.get, self._names.near(name, _KEPT_SHELVES))
+        return [each.tool.name for each in found if each and each.state is State.READY][:_MOST_TOLD]
 
     def _why_denied(self, source: str, name: str = "") -> str:
         return self._rules.why_denied(name or source, source)
 
     def _approved_one(self, shelf: Stored, file: str, name: str, seen: str) -> Stored:
         entry = shelf.tools[name]
+        if not shelf.may_run:
+            say = f"`hotset tools approve {shelf.name}` is about all of it"
+            raise ToolRefused(f"{name} is part of {shelf.name}, which lies in the project's folder and runs as one; {say}")
         if seen and seen != self._by_itself(shelf, entry, file).digest:
             raise ToolRefused(f"{name} changed again since you looked at it; look once more with `hotset tools approve {name}`")
         return msgspec.structs.replace(shelf, tools={**shelf.tools, name: accepted(entry)})
@@ -326,98 +326,9 @@ class Catalogue:
         here = [name for name, state in states.items() if state is not State.GONE]
         return msgspec.structs.replace(after, approved=seen or shelf.stamp, follow=follow), here
 
-    def _listed(
-        self, source: Source, tools: Sequence[Tool], instructions: str, before: Stored | None, file: str
-    ) -> tuple[Stored, Change]:
-        """A shelf after its source has said what there is."""
-        head = before.head if before else self._head(source, file)
-        entries = dict(before.tools) if before else {}
-        by_own = {entry.pin.own_name: name for name, entry in entries.items()}
-        follow = source.origin in _FOLLOWED
-        taken, refused = _taken(tools)
-        added, changed, flagged = [], [], []
-        for tool in taken:
-            name = by_own.get(tool.own_name)
-            if name is None:
-                name = self._name(tool, source, head, entries, file)
-                entries[name] = Entry(name, pinned(replace(tool, source=source.name), self._odd(tool, name, file)))
-                added.append(name)
-            else:
-                entries[name] = listed_again(old := entries[name], tool, partial(self._odd, tool, name, file), follow=follow)
-                if entries[name] == old:
-                    continue
-                if not old.gone or entries[name].pin != old.pin or entries[name].waits != old.waits:
-                    changed.append(name)
-            if (entries[name].waits or entries[name].pin).flags:
-                flagged.append(name)
-        here = {tool.own_name for tool in taken}
-        removed = [name for name, entry in entries.items() if entry.pin.own_name not in here and not entry.gone]
-        entries |= {name: msgspec.structs.replace(entries[name], gone=True) for name in removed}
-        words = _words(instructions, before.words if before else None, follow=follow)
-        label = {"stamp": source.stamp, "trusted": source.trusted, "listed_at": self._clock(), "away": False}
-        first = Stored(source.name, source.origin, head=head)
-        after = msgspec.structs.replace(before or first, **label, words=words, tools=entries)
-        return after, Change(tuple(added), tuple(changed), tuple(removed), tuple(flagged), tuple(refused))
-
-    def _head(self, source: Source, file: str) -> str:
-        """What stands in front of its tools' names: a second source of the same slug gets a hash behind it."""
-        head = slug(source.name)
-        if any(row.head == head for other, row in self._names.rows() if other != file):
-            return f"{head[:32].rstrip('_-')}-{_hash(source.name)}"
-        return head
-
-    def _name(self, tool: Tool, source: Source, head: str, entries: dict[str, Entry], file: str) -> str:
-        """As the source's finder named it, unless that is taken."""
-        name = tool.name if head == slug(source.name) else full_name(head, tool.own_name)
-        if name not in entries and name not in OUR_TOOLS and self._names.file_of(name) in (None, file):
-            return name
-        return f"{name[: LONGEST - _SUFFIX - 1].rstrip('_')}_{_hash(source.name + '/' + tool.own_name)}"
-
-    def _odd(self, tool: Tool, name: str, file: str) -> list[str]:
-        """What is odd about its name beside the others'."""
-        odd = []
-        full, own = self._names.looks_like(name), self._names.own_looks_like(tool.own_name)
-        if full and self._names.file_of(full) != file:
-            odd.append(f"its name {name} looks like {full}, a tool of another source")
-        if own and file not in self._names.files_of_own(own):
-            odd.append(f"its name {tool.own_name[:64]!r} looks like {own[:64]!r}, which another source has")
-        if tool.name != name and self._names.file_of(tool.name) not in (None, file):
-            odd.append(f"it would have the name of {tool.name}, a tool of another source")
-        if tool.name in OUR_TOOLS:
-            odd.append(f"it would have the name of hotset's own {tool.name}")
-        return odd
-
-
-def _taken(tools: Sequence[Tool]) -> tuple[list[Tool], list[str]]:
-    """What of a list can be kept, each of its names once; and sentences about the rest."""
-    taken: dict[str, Tool] = {}
-    refused = []
-    for tool in tools[:MOST_TOOLS]:
-        size = len(tool.own_name) + len(tool.title) + len(tool.description) + len(tool.parameters) + len(tool.annotations)
-        if size > LARGEST:
-            refused.append(f"{visible(tool.own_name[:64])} is left out: it says {size:,} characters of itself")
-        elif taken.setdefault(tool.own_name, tool) != tool:
-            refused.append(f"{visible(tool.own_name[:64])} is listed twice: the first one is taken")
-    if len(tools) > MOST_TOOLS:
-        refused.append(f"{len(tools) - MOST_TOOLS:,} tools are left out: a source may list {MOST_TOOLS:,}")
-    return list(taken.values()), refused
-
-
-def _words(text: str, before: Entry | None, *, follow: bool) -> Entry | None:
-    """A server's instructions, kept as if they were the description of a tool without a name."""
-    if before is None:
-        return Entry("", pinned(_speaking(text))) if text else None
-    if not text:
-        return msgspec.structs.replace(before, gone=True)
-    return listed_again(before, _speaking(text), list, follow=follow)
-
-
-def _speaking(text: str) -> Tool:
-    return Tool("", "", Origin.SERVER, "", text[:LARGEST], b"{}")
-
 
 def _shelf(row: Row) -> Shelf:
-    return Shelf(row.name, row.origin, len(row.names), row.listed_at, row.stamp, row.pending if row.may_run else len(row.names))
+    return Shelf(row.name, row.origin, row.offered, row.listed_at, row.stamp, row.pending)
 
 
 def _not_found(name: str, near: Sequence[str], *, several: bool = False) -> str:
@@ -425,10 +336,6 @@ def _not_found(name: str, near: Sequence[str], *, several: bool = False) -> str:
     if several:
         return f"{visible(name[:64])} could mean {', '.join(near)}: call one by its full name"
     return f"{told}; did you mean {', '.join(near)}?" if near else f"{told}; find_tools finds tools by what they do"
-
-
-def _hash(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_SUFFIX]
 
 
 _STORED = msgspec.json.Decoder(Stored)

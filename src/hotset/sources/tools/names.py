@@ -37,16 +37,13 @@ class Row:
     away: bool
     names: tuple[tuple[str, str], ...]
     """Of its tools: as models call them, and as it does itself."""
+    offered: int
+    """Tools that are not gone."""
     pending: int
-    """Tools for which a person's word is needed."""
-    approved: str = ""
-    follow: bool = False
-    trusted: bool = True
-
-    @property
-    def may_run(self) -> bool:
-        """Under the stamp that it was listed with."""
-        return self.trusted or (bool(self.approved) and (self.follow or self.approved == self.stamp))
+    """Of these, those for which a person's word is needed."""
+    may_run: bool
+    approved: str
+    follow: bool
 
 
 class _Glance(msgspec.Struct, frozen=True):
@@ -121,12 +118,12 @@ class Names:
         files = self.files_of_own(own_name)
         return tuple(name for file in files for name, own in self._rows[file].names if own == own_name)
 
-    def looks_like(self, name: str) -> str:
+    def alike(self, name: str) -> str:
         """The full name, of those that are known, which nobody could tell from this one; empty where there is none."""
         found = self._skeletons()[0].get(skeleton(name), "")
         return found if found != name else ""
 
-    def own_looks_like(self, own_name: str) -> str:
+    def alike_own(self, own_name: str) -> str:
         """The same of names as sources say them. Case alone disguises nothing: `Search` and `search` are both honest."""
         found = self._skeletons()[1].get(skeleton(own_name), "")
         return found if found.casefold() != own_name.casefold() else ""
@@ -154,9 +151,10 @@ class Names:
         if shelf is None:
             return
         names = tuple((name, entry.pin.own_name) for name, entry in shelf.tools.items())
-        pending = sum(map(_is_pending, shelf.tools.values()))
+        entries = [entry for entry in shelf.tools.values() if not entry.gone]
+        pending = sum(map(_is_pending, entries)) if shelf.may_run else len(entries)
         label = shelf.name, shelf.origin, shelf.head, shelf.stamp, shelf.listed_at, shelf.away
-        self._rows[file] = Row(*label, names, pending, shelf.approved, shelf.follow, shelf.trusted)
+        self._rows[file] = Row(*label, names, len(entries), pending, shelf.may_run, shelf.approved, shelf.follow)
         for name, own in names:
             self._full[name] = file
             before = self._own.get(own)
@@ -188,10 +186,37 @@ class Names:
         return self._alike
 
 
+@dataclass(frozen=True, slots=True)
+class Others:
+    """The names of all shelves but one."""
+
+    names: Names
+    file: str
+    """Of the one."""
+
+    def have(self, name: str) -> bool:
+        return self.names.file_of(name) not in (None, self.file)
+
+    def have_head(self, head: str) -> bool:
+        return any(row.head == head for file, row in self.names.rows() if file != self.file)
+
+    def have_own(self, own_name: str) -> bool:
+        """And the one has not."""
+        files = self.names.files_of_own(own_name)
+        return bool(files) and self.file not in files
+
+    def alike(self, name: str) -> str:
+        found = self.names.alike(name)
+        return found if found and self.have(found) else ""
+
+    def alike_own(self, own_name: str) -> str:
+        found = self.names.alike_own(own_name)
+        return found if found and self.have_own(found) else ""
+
+
 def _is_pending(entry: _Entry) -> bool:
     seen = entry.waits or entry.pin
-    is_flagged = bool(bytes(seen.flags)) and entry.approved != seen.digest
-    return not entry.gone and (entry.waits is not None or is_flagged)
+    return entry.waits is not None or (bool(bytes(seen.flags)) and entry.approved != seen.digest)
 
 
 def _plain(name: str) -> str:

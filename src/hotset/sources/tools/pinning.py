@@ -48,7 +48,7 @@ class Known:
     warnings: tuple[str, ...] = ()
     """What is odd about it, for a person who looks. It works all the same."""
     digest: str = ""
-    """Of what a person would approve: `new` where there is one, otherwise `tool`."""
+    """Of what a person would approve: `new` where there is one, otherwise `tool`; the stamp of a source that waits as a whole."""
 
 
 class Pin(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -91,7 +91,7 @@ def digest(tool: Tool) -> str:
 
 def pinned(tool: Tool, more: Sequence[str] = ()) -> Pin:
     """A tool as it is now, looked at; `more` is what is odd about it for whoever knows the others."""
-    tool = _storable(tool)
+    tool = storable(tool)
     found = suspect(tool)
     return Pin(
         tool.own_name,
@@ -108,7 +108,26 @@ def pinned(tool: Tool, more: Sequence[str] = ()) -> Pin:
 
 
 def is_same(pin: Pin, tool: Tool) -> bool:
-    return pin.digest == digest(_storable(tool))
+    return pin.digest == digest(storable(tool))
+
+
+def storable(tool: Tool) -> Tool:
+    """Text that UTF-8 can say: halves of surrogate pairs and broken bytes become the sign for that."""
+    if all(text.isascii() for text in (tool.own_name, tool.title, tool.description, tool.parameters, tool.annotations)):
+        return tool
+    return replace(
+        tool,
+        own_name=_clean(tool.own_name.encode("utf-8", "replace")),
+        title=_clean(tool.title.encode("utf-8", "replace")),
+        description=_clean(tool.description.encode("utf-8", "replace")),
+        parameters=_clean(tool.parameters).encode(),
+        annotations=_clean(tool.annotations).encode(),
+    )
+
+
+def is_text(text: str) -> bool:
+    """UTF-8 can say it."""
+    return text.isascii() or _clean(text.encode("utf-8", "replace")) == text
 
 
 def listed_again(entry: Entry, tool: Tool, more: Callable[[], Sequence[str]], *, follow: bool) -> Entry:
@@ -174,20 +193,6 @@ def _tool(pin: Pin, name: str, source: str, origin: Origin) -> Tool:
 
 def _with_depends(pin: Pin, tool: Tool) -> Pin:
     return pin if pin.depends == tool.depends else msgspec.structs.replace(pin, depends=tool.depends)
-
-
-def _storable(tool: Tool) -> Tool:
-    """Text that UTF-8 can say: halves of surrogate pairs and broken bytes become the sign for that."""
-    if all(text.isascii() for text in (tool.own_name, tool.title, tool.description, tool.parameters, tool.annotations)):
-        return tool
-    return replace(
-        tool,
-        own_name=_clean(tool.own_name.encode("utf-8", "replace")),
-        title=_clean(tool.title.encode("utf-8", "replace")),
-        description=_clean(tool.description.encode("utf-8", "replace")),
-        parameters=_clean(tool.parameters).encode(),
-        annotations=_clean(tool.annotations).encode(),
-    )
 
 
 def _clean(data: bytes) -> str:

@@ -45,6 +45,10 @@ class Rules:
             return None
         return found.st_mtime_ns, found.st_size, found.st_ino
 
+    def version(self) -> object:
+        """Another one whenever a rule changed, wherever it stands."""
+        return self.stamp(), self._allow, self._deny
+
     def why_denied(self, name: str, source: str) -> str:
         """Empty where it may be used. The whole of a source is asked about with its name alone."""
         said = self._read()

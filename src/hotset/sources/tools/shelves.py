@@ -25,6 +25,7 @@ Stamp = tuple[int, int, int]
 FORMAT = 1
 _LOCK = ".lock"
 _ENDING = ".json"
+_DAMAGED = ".damaged"
 _PATIENCE = 10.0  # seconds; a change of the catalogue takes some milliseconds
 _POLL_SECONDS = 0.005
 
@@ -49,6 +50,11 @@ class Label(msgspec.Struct, frozen=True, omit_defaults=True):
     words: Entry | None = None
     """Its instructions to models, kept like a tool's description."""
 
+    @property
+    def may_run(self) -> bool:
+        """Under the stamp that it was listed with."""
+        return self.trusted or (bool(self.approved) and (self.follow or self.approved == self.stamp))
+
 
 class Stored(Label, frozen=True, omit_defaults=True):
     """A source with its tools, by the names that models call."""
@@ -70,13 +76,14 @@ class Shelves:
 
     def __init__(self, folder: Path) -> None:
         self.folder = private_folder(folder)
-        self.troubles: dict[str, str] = {}
-        """Files that could not be read, and what was done with them."""
+        self._troubles: dict[str, str] = {}
 
     def file_of(self, source: str) -> str:
         return f"{slug(source)}-{sha256(source.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}{_ENDING}"
 
     def scan(self) -> dict[str, Stamp]:
+        if not self.folder.is_dir():
+            return {}
         with os.scandir(self.folder) as found:
             return {
                 each.name: _stamp(each.stat())
@@ -91,8 +98,20 @@ class Shelves:
             return None
 
     def changed_ns(self) -> int:
-        """When a name in the folder last changed."""
-        return self.folder.stat().st_mtime_ns
+        """When a name in the folder last changed; 0 where somebody removed it."""
+        try:
+            return self.folder.stat().st_mtime_ns
+        except OSError:
+            return 0
+
+    def troubles(self) -> list[str]:
+        """Files that could not be read, and what became of them, until somebody removes them."""
+        aside = sorted(self.folder.glob(f"*{_ENDING}{_DAMAGED}"))
+        told = [
+            f"{path} was damaged and set aside: what was accepted of its source is forgotten; look at it, and remove it"
+            for path in aside
+        ]
+        return [*told, *self._troubles.values()]
 
     def read(self, file: str, kind: msgspec.json.Decoder[_Kind]) -> _Kind | None:
         """None where there is none, or none that can be read: such a file is set aside, and told of."""
@@ -102,15 +121,15 @@ class Shelves:
         except FileNotFoundError:
             return None
         except OSError as error:
-            self.troubles[file] = f"{path} cannot be read: {error.strerror}"
+            self._troubles[file] = f"{path} cannot be read: {error.strerror}"
             return None
         except (msgspec.MsgspecError, ValueError, RecursionError):
             self._set_aside(path)
             return None
         if shelf.format > FORMAT:
-            self.troubles[file] = f"{path} was written by a newer hotset; update this one, or remove the file"
+            self._troubles[file] = f"{path} was written by a newer hotset; update this one, or remove the file"
             return None
-        self.troubles.pop(file, None)
+        self._troubles.pop(file, None)
         return shelf
 
     def write(self, file: str, shelf: Stored) -> None:
@@ -133,14 +152,13 @@ class Shelves:
             os.close(file)
 
     def _set_aside(self, path: Path) -> None:
-        aside = path.with_name(f"{path.name}.damaged")
-        self.troubles[path.name] = f"{path} was damaged and is now {aside.name}: what was accepted of its source is forgotten"
         try:
-            path.replace(aside)
+            path.replace(path.with_name(path.name + _DAMAGED))
+            self._troubles.pop(path.name, None)
         except FileNotFoundError:  # another process was faster
             pass
         except OSError as error:
-            self.troubles[path.name] = f"{path} is damaged and cannot be moved away: {error.strerror}"
+            self._troubles[path.name] = f"{path} is damaged and cannot be moved away: {error.strerror}"
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -33,6 +33,8 @@ GROUPS: dict[str, dict[str, Entry]] = {
     },
     "Tools": {
         "tools": Entry("tools:tools", "The tools behind find_tools: list, find, use, import ..."),
+        "connect": Entry("connect:connect", "Put hotset among the MCP servers of another program."),
+        "disconnect": Entry("connect:disconnect", "Take it out again."),
     },
     "Look": {
         "status": Entry("status:status", "Is a proxy serving, and what is kept."),

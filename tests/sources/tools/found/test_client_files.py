@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from hypothesis import given, settings
@@ -262,9 +263,10 @@ def test_a_clients_own_file_without_servers_has_none(put):
 
 
 def test_a_file_that_is_missing_or_no_file_says_so(tmp_path):
-    for path in (tmp_path / "none.json", tmp_path):
-        with pytest.raises(NotFound):
-            read_client(path)
+    os.mkfifo(tmp_path / "pipe.json")
+    for name, because in (("none.json", "No such file"), ("", "no regular file"), ("pipe.json", "no regular file")):
+        with pytest.raises(NotFound, match=because):
+            read_client(tmp_path / name)
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,8 @@ def test_commands_and_addresses_become_sources(file):
         ("a", {"url": "https://"}, "no http"),
         ("a", {"url": "https://host:99999/"}, "no http"),
         ("a", {"url": "https://ho st/"}, "no http"),
+        ("a", {"url": "https://host/a\x01b"}, "no http"),
+        ("a", {"url": "https://host/a\nb"}, "no http"),
         ("a", {"url": "https://me:secret@host/mcp"}, "password"),
         ("a", {"url": "https://host/sse", "type": "sse"}, "streamable HTTP"),
         ("a", {"url": "https://host", "headers": {"X": "a\r\nY: b"}}, "headers cannot have"),

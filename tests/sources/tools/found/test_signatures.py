@@ -249,6 +249,18 @@ def test_a_docstring_describes_the_function_and_its_parameters(docstring):
     assert said["out"]["description"] == "Where to."
 
 
+def test_a_line_that_only_looks_like_another_parameter_goes_on_with_the_last():
+    docstring = "Does it.\n\n    Args:\n        a: One of these:\n            b: the second.\n        c: Other.\n    "
+    said = schema(f"def f(a: str, b: str, c: str):\n    '''{docstring}'''\n")["properties"]
+    assert said["a"]["description"] == "One of these: b: the second."
+    assert "description" not in said["b"]
+    assert said["c"]["description"] == "Other."
+
+
+def test_a_file_that_python_would_warn_of_is_read_without_a_word():
+    assert [each.name for each in functions("def f(a: str = '\\d', b: bool = 1 is 1): ...")] == ["f"]
+
+
 def test_a_function_says_what_other_tools_it_needs():
     text = '''"""A module.
 

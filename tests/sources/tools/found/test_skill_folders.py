@@ -13,6 +13,7 @@ import pytest
 
 from hotset.errors import NotFound
 from hotset.nouns.tool import Origin
+from hotset.sources.tools.found.memo import Memo
 from hotset.sources.tools.found.skills import SkillFolder, find_skills, read_skill, skill_folders, validate
 
 BODY = "# Guide\n\nSee [forms](references/forms.md).\n"
@@ -355,6 +356,24 @@ def test_a_stamp_follows_links_and_what_they_lead_to(project, home, tmp_path):
     assert len(set(stamps)) == 3
 
 
+def test_of_a_users_skill_what_was_compiled_or_installed_does_not_count(project, home):
+    folder = mine(home, files={"scripts/a.py": SCRIPT})
+    stamp = one(project, home).source.stamp
+    for path in ("scripts/__pycache__/a.cpython-311.pyc", "node_modules/x/index.js"):
+        (folder / path).parent.mkdir(parents=True)
+        (folder / path).write_bytes(b"x")
+    assert one(project, home).source.stamp == stamp
+    assert one(project, home).files == ("scripts/a.py",)
+
+
+def test_a_large_file_counts_by_its_time_and_size(project, home):
+    folder = mine(home, files={"scripts/a.py": SCRIPT, "model.bin": b"x" * 1_100_000})
+    stamp = one(project, home).source.stamp
+    assert one(project, home).source.stamp == stamp
+    (folder / "model.bin").write_bytes(b"y" * 1_100_000)
+    assert one(project, home).source.stamp != stamp
+
+
 def test_of_a_projects_skill_also_compiled_and_installed_code_counts(project, home):
     folder = make(project / ".agents/skills", "pdf", files={"scripts/a.py": SCRIPT})
     stamps = [one(project, home).source.stamp]
@@ -545,6 +564,16 @@ def test_finding_skills_loads_no_yaml_where_there_are_none_and_no_asyncio_where_
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
     assert told.split() == ["0", "False", "1", "True", "False"]
+
+
+def test_what_is_remembered_is_bounded_and_the_oldest_goes_first():
+    memo, made = Memo(2), []
+
+    def get(key):
+        return memo.get(key, lambda: made.append(key) or key)
+
+    assert [get(key) for key in "aabbca"] == [*"aabbca"]
+    assert made == [*"abca"]
 
 
 def test_a_folder_of_skills_may_be_a_skill_itself(tmp_path):

@@ -10,11 +10,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from running_stories import children, descriptors, left, lives, pids, server, started, told, wait_until
+from hypothesis import given
+from hypothesis import strategies as st
+from running_stories import children, descriptors, left, lives, pids, started, told, wait_until
 
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import Stdio
 from hotset.sources.tools.running.channel import ServerGone
+from hotset.sources.tools.running.pipes import Messages
 from hotset.sources.tools.running.processes import Warden, host_launch, memory_of
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -44,6 +47,38 @@ def test_a_message_of_two_megabytes_goes_there_and_back_whole(tmp_path):
         return said
 
     assert told(story) == message
+
+
+@given(
+    st.lists(
+        st.sampled_from([b'{"a": 1}', b"  {}\r", b'[{"b": 2}]', b"", b"[INFO] up", b"ready", b'{"text": "\xc3\xa9"}']),
+        max_size=12,
+    ),
+    st.lists(st.integers(1, 9), max_size=40),
+    st.booleans(),
+)
+def test_messages_are_the_same_however_the_bytes_come_in(lines, sizes, is_ended):
+    stream = b"\n".join(lines) + (b"\n" if is_ended else b"")
+    garbage = []
+    messages = Messages(on_garbage=garbage.append, on_too_long=pytest.fail)
+    for size in sizes:
+        piece, stream = stream[:size], stream[size:]
+        messages.data_received(piece)
+    messages.data_received(stream)
+    messages.connection_lost(None)
+
+    async def heard():
+        return [message async for message in until_none(messages.next)]
+
+    said = [line.strip() for line in lines if line.strip()]
+    assert asyncio.run(heard()) == [line for line in said if line.startswith((b"{", b"[{"))]
+    assert garbage == [line for line in said if not line.startswith((b"{", b"[{"))]
+    assert messages.garbage == len(garbage)
+
+
+async def until_none(call):
+    while (given_ := await call()) is not None:
+        yield given_
 
 
 def test_a_server_that_reads_nothing_makes_the_sender_wait_and_not_us_grow(tmp_path):
@@ -385,12 +420,36 @@ def test_a_host_runs_in_the_folders_own_python_where_it_has_one(tmp_path):
     assert command[4:] == (str(tmp_path), str(script))
 
 
-def test_the_command_of_a_server_is_read_by_no_shell(tmp_path):
-    async def story(warden):
-        channel = await warden.start(Stdio(("echo", '{"a": "$HOME; `id`"}')), cwd=str(tmp_path))
-        said = await channel.receive()
-        await channel.close()
-        return said
+def test_the_command_of_a_server_is_read_by_no_shell_and_may_hold_any_character(tmp_path):
+    folder = tmp_path / "été 日本\n"
+    folder.mkdir()
+    said = '{"a": "$HOME; `id` é 日本"}'
 
-    assert told(story) == b'{"a": "$HOME; `id`"}'
-    assert server("echo", tmp_path).env == {}
+    async def story(warden):
+        channel = await warden.start(
+            Stdio(("sh", "-c", 'pwd >&2; echo "$1$OWN"', "sh", said), env={"OWN": "  "}), cwd=str(folder)
+        )
+        message = await channel.receive()
+        words = channel.last_words()
+        await channel.close()
+        return message.decode(), words
+
+    message, words = told(story)
+    assert message == said
+    assert words.startswith(str(folder).strip())
+
+
+def test_after_the_end_nothing_is_started_any_more(tmp_path):
+    async def story(turns):
+        warden = Warden()
+        starting = asyncio.create_task(started(warden, "echo", tmp_path))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        warden.close()
+        for late in (starting, started(warden, "echo", tmp_path)):
+            with pytest.raises(ToolFailed, match="about to end"):
+                await late
+
+    for turns in range(12):
+        asyncio.run(story(turns))
+    assert left(tmp_path) == set()

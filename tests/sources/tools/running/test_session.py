@@ -100,8 +100,13 @@ def test_tools_are_listed_page_by_page(tmp_path):
 
 
 def test_a_server_that_repeats_a_cursor_is_cut_off(tmp_path):
-    listed = with_session(plain(tmp_path, "plain", "circle"), listing)
+    async def use(session):
+        listed = await session.list_tools(SECONDS)
+        return listed, text(await session.call("heard", {}, SECONDS)).split().count("tools/list")
+
+    listed, asked = with_session(plain(tmp_path, "plain", "circle"), use)
     assert [tool.own_name for tool in listed.tools] == ["tool-0", "tool-1", "tool-2"]
+    assert asked <= 5
 
 
 def test_a_list_without_end_ends(tmp_path):

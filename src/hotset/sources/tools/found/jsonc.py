@@ -19,6 +19,30 @@ def decoded(text: str) -> Any:
         return json.loads("".join(_plain(text)))
 
 
+def blanked(text: str) -> str:
+    """The same with as many blanks in the place of comments and of such commas, in UTF-8: every other byte keeps its place."""
+    pieces: list[str] = []
+    comma = -1
+    at = 0
+    while match := _PIECE.match(text, at):
+        start, at = at, match.end()
+        piece = match[0]
+        if text.startswith(("//", "/*"), start):
+            at = _comment_end(text, start)
+            pieces.append(re.sub(r"[^\n]", lambda each: " " * len(each[0].encode()), text[start:at]))
+            continue
+        if piece == '"':
+            at = _string_end(text, at)
+        if piece in "}]" and comma >= 0:
+            pieces[comma] = " "
+        if piece == ",":
+            comma = len(pieces)
+        elif not piece.isspace():
+            comma = -1
+        pieces.append(text[start:at])
+    return "".join(pieces)
+
+
 def _plain(text: str) -> Iterator[str]:
     """The same without comments and without the commas that nothing follows."""
     comma = ""

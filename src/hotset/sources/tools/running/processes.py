@@ -79,8 +79,6 @@ class Warden:
         self._dismiss()
 
     async def _started(self, program: str, cwd: str, asked: bytes) -> ServerProcess:
-        if self._closed:
-            raise ToolFailed(f"{program!r} was not started: hotset is about to end")
         server = ServerProcess(program, when_gone=self._servers.discard)
         self._servers.add(server)
         try:
@@ -116,6 +114,8 @@ class Warden:
                 raise
 
     def _opened(self) -> socket.socket:
+        if self._closed:
+            raise ToolFailed("no server is started any more: hotset is about to end")
         if self._process is not None and self._process.poll() is not None:
             self._dismiss()
         if self._door is None:

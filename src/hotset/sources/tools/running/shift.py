@@ -165,8 +165,7 @@ class Shift:
         self._settle()
 
     async def stop(self, source_name: str) -> None:
-        """At once; and what is held against the source is forgotten, so that its next call tries it."""
-        self._past.pop(source_name, None)
+        """At once, whatever it does."""
         closing = [self._dismiss(each) for each in self.servers() if each.source.name == source_name]
         if closing:
             await asyncio.wait(closing, timeout=_CLOSE_SECONDS)

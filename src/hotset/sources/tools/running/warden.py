@@ -45,9 +45,9 @@ _IMPATIENT_TRIES = 50
 
 
 def descendants(root: int) -> dict[int, int]:
-    """The living processes that come from this one, with their groups. Linux only: empty where there is no /proc."""
+    """The processes that come from this one, with their groups. Linux only: empty where there is no /proc."""
     children: dict[int, list[tuple[int, int]]] = {}
-    for pid, parent, group in _living():
+    for pid, parent, group in _processes():
         children.setdefault(parent, []).append((pid, group))
     found: dict[int, int] = {}
     at = [root]
@@ -132,7 +132,7 @@ class _Warden:
         """Ends what a guard that was killed had in its care."""
         if self._has_strays:
             mine = os.getpid()
-            strays = {pid: group for pid, parent, group in _living() if parent == mine and pid not in self._guards}
+            strays = {pid: group for pid, parent, group in _processes() if parent == mine and pid not in self._guards}
             self._has_strays = bool(strays)
             for stray in tuple(strays):
                 strays |= descendants(stray)
@@ -261,12 +261,7 @@ def _become(command: list[str], env: dict[str, str], cwd: str, stdio: list[int],
             os._exit(1)
         for at, descriptor in enumerate(stdio):
             os.dup2(descriptor, at)
-        for each in (
-            signal.SIGPIPE,
-            signal.SIGXFSZ,
-            signal.SIGINT,
-            signal.SIGHUP,
-        ):  # what is ignored stays ignored through an exec
+        for each in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP):  # exec keeps what is ignored
             signal.signal(each, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         step = "cwd"
@@ -360,15 +355,14 @@ def _signal(pid: int, number: signal.Signals) -> None:
         os.kill(pid, signal.SIGCONT)
 
 
-def _living() -> Iterator[tuple[int, int, int]]:
-    """Every process of this machine that is no zombie, with its parent and its group."""
+def _processes() -> Iterator[tuple[int, int, int]]:
+    """Every process of this machine, with its parent and its group. A zombie may be all that is seen of a group that runs on."""
     with suppress(FileNotFoundError):
         for name in os.listdir("/proc"):
             if name.isdigit():
                 with suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
-                    state, parent, group = file.read().rpartition(b")")[2].split()[:3]  # a program's name may hold anything
-                    if state not in b"ZX":
-                        yield int(name), int(parent), int(group)
+                    _, parent, group = file.read().rpartition(b")")[2].split()[:3]  # a program's name may hold anything
+                    yield int(name), int(parent), int(group)
 
 
 def _prctl(option: int, value: int) -> bool:

@@ -1,0 +1,189 @@
+"""`hotset connect` and `hotset disconnect`: hotset among the MCP servers of another program, and out of them again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hotset.config import Config
+from hotset.errors import BadConfig, NotFound
+from hotset.surfaces.cli.ending import FOUND, OK
+from hotset.surfaces.cli.options import Chosen, examples, of_project
+from hotset.surfaces.cli.terminal import emit, say
+
+NAME = "hotset"
+_FOLDER = "connected"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Where a program looks for MCP servers, and in which form."""
+
+    file: str
+    """In the project's folder, or in the person's own."""
+    container: str
+    entry: Callable[[str, tuple[str, ...]], dict[str, Any]]
+    of_user: bool = False
+    then: str = ""
+    """What the person does next."""
+
+
+def _usual(command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
+    return {"command": command, "args": list(arguments)}
+
+
+def _typed(command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
+    return {"type": "stdio", "command": command, "args": list(arguments)}
+
+
+def _opencode(command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
+    return {"type": "local", "command": [command, *arguments], "enabled": True}
+
+
+CLIENTS: Mapping[str, Client] = {
+    "claude": Client(".mcp.json", "mcpServers", _usual, then="start claude here; it asks once whether it may use the server"),
+    "codex": Client(".codex/config.toml", "mcp_servers", _usual, of_user=True, then="start codex anew"),
+    "cursor": Client(".cursor/mcp.json", "mcpServers", _usual, then="switch hotset on in Cursor's settings under MCP"),
+    "opencode": Client("opencode.json", "mcp", _opencode, then="start opencode here"),
+    "vscode": Client(".vscode/mcp.json", "servers", _typed, then="open the file in VS Code and press Start above the entry"),
+}
+
+_client = click.argument("client", type=click.Choice(sorted(CLIENTS)))
+
+
+@click.command(epilog=examples("hotset connect claude", "hotset connect codex --print"))
+@_client
+@of_project
+@click.option("--print", "only_print", is_flag=True, help="Show what would be written, and write nothing.")
+def connect(chosen: Chosen, client: str, *, only_print: bool) -> int:
+    """Put hotset among the MCP servers of CLIENT: one entry, every other byte of its file stays.
+
+    The file of this project is used, for codex that of your home folder. What was there is kept, and `hotset disconnect` brings
+    it back. To take over the servers that stand there already: hotset tools import.
+    """
+    config = chosen.config()
+    spec, path = CLIENTS[client], _path(config, client)
+    before = _read(path)
+    after = _put(before or "", spec, path)
+    if only_print:
+        say(f"{path}:", quiet=chosen.quiet)
+        emit(after.rstrip("\n"))
+        return OK
+    if after == before:
+        say(f"hotset stands in {path} already", quiet=chosen.quiet)
+        return OK
+    _note(config, client).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not _note(config, client).exists():
+        _keep(config, client, before, after)
+    _write(path, after)
+    say(f"hotset stands in {path} now; {spec.then}. To undo: {chosen.hint(f'disconnect {client}')}", quiet=chosen.quiet)
+    return OK
+
+
+@click.command(epilog=examples("hotset disconnect claude"))
+@_client
+@of_project
+def disconnect(chosen: Chosen, client: str) -> int:
+    """Take hotset out of the MCP servers of CLIENT. A file that nobody changed since is as it was before `connect`."""
+    config = chosen.config()
+    path, note = _path(config, client), _note(config, client)
+    now = _read(path)
+    if now is None:
+        raise NotFound(f"{path} is not there: nothing to undo")
+    kept = json.loads(note.read_text("utf-8")) if note.exists() else {}
+    if kept and kept["after"] == _hash(now) and kept["path"] == str(path):
+        after: str | None = kept["before"]
+    else:
+        after = _take(now, CLIENTS[client], path)
+    if after is None:
+        path.unlink()
+    elif after != now:
+        _write(path, after)
+    note.unlink(missing_ok=True)
+    if after == now:
+        say(f"hotset does not stand in {path}", quiet=chosen.quiet)
+        return FOUND
+    say(f"hotset is out of {path}", quiet=chosen.quiet)
+    return OK
+
+
+def _path(config: Config, client: str) -> Path:
+    spec = CLIENTS[client]
+    return (config.user if spec.of_user else config.project) / spec.file
+
+
+def _put(text: str, client: Client, path: Path) -> str:
+    from hotset.surfaces.cli.client_files import put_json, put_toml  # noqa: PLC0415 - only where something is changed
+
+    entry = client.entry(*_command())
+    try:
+        if path.suffix == ".toml":
+            return put_toml(text, (client.container, NAME), entry)
+        return put_json(text, client.container, NAME, entry)
+    except BadConfig as error:
+        raise BadConfig(f"{path}: {error}; mend it, or see what to add with --print") from error
+
+
+def _take(text: str, client: Client, path: Path) -> str:
+    from hotset.surfaces.cli.client_files import take_json, take_toml  # noqa: PLC0415 - only where something is changed
+
+    try:
+        if path.suffix == ".toml":
+            return take_toml(text, (client.container, NAME))
+        return take_json(text, client.container, NAME)
+    except BadConfig as error:
+        raise BadConfig(f"{path}: {error}; mend it first") from error
+
+
+def _command() -> tuple[str, tuple[str, ...]]:
+    """By its name where the other program will find it; otherwise by its place."""
+    if shutil.which("hotset"):
+        return "hotset", ("mcp",)
+    beside = Path(sys.executable).with_name("hotset")
+    return (str(beside), ("mcp",)) if beside.exists() else (sys.executable, ("-m", "hotset", "mcp"))
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise BadConfig(f"{path} is not UTF-8, so nothing is changed in it") from error
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all, with the rights that the file had."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    target = path.resolve()  # a link stays a link
+    draft = target.with_name(f".{target.name}.hotset")
+    try:
+        draft.write_bytes(text.encode())
+        if target.exists():
+            shutil.copymode(target, draft)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _note(config: Config, client: str) -> Path:
+    return config.folder / _FOLDER / f"{client}.json"
+
+
+def _keep(config: Config, client: str, before: str | None, after: str) -> None:
+    from hotset.sources.tools.found.files import write_whole  # noqa: PLC0415
+
+    kept = {"path": str(_path(config, client)), "before": before, "after": _hash(after)}
+    write_whole(_note(config, client), json.dumps(kept).encode())
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,123 @@
+"""`hotset connect` and `disconnect`: one entry in another program's file, and every other byte as it was."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hotset.sources.tools.found.clients import read_client
+from hotset.sources.tools.found.jsonc import decoded
+from hotset.surfaces.cli.client_files import put_json, put_toml, take_json, take_toml
+from hotset.surfaces.cli.connect import CLIENTS
+from tests.cli.conftest import Desk
+
+FILES = {
+    "claude": '{\n  "mcpServers": {\n    "git": {"command": "git-server"}\n  }\n}\n',
+    "codex": '# mine\nmodel = "o9"\n\n[mcp_servers.git]\ncommand = "git-server"\n',
+    "cursor": '{"mcpServers": {}}',
+    "opencode": '{\n\t"theme": "dark"\n}\n',
+    "vscode": '{\n  // of the team\n  "servers": {\n    "git": {"command": "git-server"}, // last\n  },\n}\n',
+}
+
+
+def path_of(desk: Desk, client: str):
+    return (desk.home if CLIENTS[client].of_user else desk.project) / CLIENTS[client].file
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("before", [None, "", "there"])
+def test_it_stands_there_and_is_gone_again_to_the_byte(desk: Desk, client: str, before: str | None):
+    path = path_of(desk, client)
+    if before is not None:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(FILES[client] if before else "")
+        path.chmod(0o640)
+
+    connected = desk.run("connect", client)
+    text = path.read_text()
+    assert connected.code == 0, connected.err
+    assert "hotset" in (tomllib.loads(text) if path.suffix == ".toml" else decoded(text))[CLIENTS[client].container]
+    assert desk.run("connect", client).code == 0
+    assert path.read_text() == text
+    if before == "there":
+        assert path.stat().st_mode & 0o777 == 0o640
+        assert ("git" in read_client(path).servers) == ("git" in FILES[client])
+    assert desk.run("disconnect", client).code == 0
+
+    assert path.exists() == (before is not None)
+    if before is not None:
+        assert path.read_text() == (FILES[client] if before else "")
+        assert desk.run("disconnect", client).code == 1
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_was_changed_since_stays(desk: Desk, client: str):
+    path = path_of(desk, client)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(FILES[client])
+    desk.run("connect", client)
+    changed = path.read_text().replace("git-server", "other-server").replace("dark", "light")
+    path.write_text(changed + "\n")
+
+    assert desk.run("disconnect", client).code == 0
+    expected = FILES[client].replace("git-server", "other-server").replace("dark", "light")
+    read = tomllib.loads if path.suffix == ".toml" else decoded
+    left = read(path.read_text())
+    left[CLIENTS[client].container] = left.get(CLIENTS[client].container) or None
+    wanted = read(expected)
+    wanted[CLIENTS[client].container] = wanted.get(CLIENTS[client].container) or None
+    assert left == wanted
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_print_shows_it_and_writes_nothing(desk: Desk, client: str):
+    shown = desk.run("connect", client, "--print")
+
+    assert shown.code == 0
+    assert "hotset" in shown.out
+    assert not path_of(desk, client).exists()
+
+
+def test_a_file_that_cannot_be_read_is_left_alone(desk: Desk):
+    for text in ("{", "[]", '{"mcpServers": 3}'):
+        (desk.project / ".mcp.json").write_text(text)
+        refused = desk.run("connect", "claude")
+        assert refused.code == 2
+        assert ".mcp.json" in refused.err
+        assert (desk.project / ".mcp.json").read_text() == text
+    assert desk.run("disconnect", "cursor").code == 1
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    st.dictionaries(st.text(max_size=6), VALUES, max_size=3),
+    st.dictionaries(st.text(max_size=6).filter(lambda name: name != "hotset"), VALUES, max_size=3),
+    st.sampled_from([None, 2, "\t"]),
+)
+def test_any_json_comes_back_without_the_entry_as_it_was(around, servers, indent):
+    document = {**around, "mcpServers": servers}
+    text = json.dumps(document, indent=indent, ensure_ascii=False)
+    put = put_json(text, "mcpServers", "hotset", {"command": "hotset", "args": ["mcp"]})
+
+    assert json.loads(put) == {**document, "mcpServers": {**servers, "hotset": {"command": "hotset", "args": ["mcp"]}}}
+    assert json.loads(take_json(put, "mcpServers", "hotset")) == document
+    assert put_json(put, "mcpServers", "hotset", {"command": "hotset", "args": ["mcp"]}) == put
+
+
+@given(st.lists(st.sampled_from(["a = 1\n", "# words\n", "[b]\nc = 2\n", "[mcp_servers.git]\nx = 1\n", "\n"]), unique=True))
+def test_any_toml_comes_back_without_the_table(pieces):
+    text = "".join(sorted(pieces, key=lambda piece: piece.startswith("[")))
+    put = put_toml(text, ("mcp_servers", "hotset"), {"command": "hotset", "args": ["mcp"]})
+
+    assert tomllib.loads(put)["mcp_servers"]["hotset"] == {"command": "hotset", "args": ["mcp"]}
+    assert tomllib.loads(take_toml(put, ("mcp_servers", "hotset"))) == tomllib.loads(text)

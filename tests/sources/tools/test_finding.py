@@ -1,0 +1,214 @@
+"""Tools are found by what is asked, and better by what served before."""
+
+import json
+import os
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hotset.errors import StoreFailed
+from hotset.index.embed.table import Table
+from hotset.index.embed.wordwise import Wordwise
+from hotset.index.local import LocalIndex
+from hotset.nouns.tool import Origin, Tool
+from hotset.sources.tools.finding import FOLDER, Finding
+from hotset.sources.tools.uses import FILE, Uses
+
+_TABLE = Table()
+_LIBRARY = {
+    "git": {
+        "create_pull_request": "Propose a change of a repository for review.",
+        "listCommits": "The history of a branch, newest first.",
+        "blame": "Who wrote each line of a file.",
+    },
+    "mail": {
+        "send": "Write a letter to somebody and send it off.",
+        "search": "Look through the letters that came.",
+    },
+    "weather": {
+        "forecast": "Temperature and rain of the coming days at a place.",
+        "current": "How warm it is now at a place.",
+    },
+    "bank": {
+        "convert": "What an amount of money is worth in another currency.",
+        "balance": "How much money an account holds.",
+    },
+}
+
+
+def _tool(source, own_name, description, **arguments):
+    schema = {"type": "object", "properties": {name: {"description": told} for name, told in arguments.items()}}
+    return Tool(f"{source}__{own_name}", source, Origin.SERVER, own_name, description, json.dumps(schema).encode())
+
+
+_TOOLS = [_tool(source, name, told) for source, tools in _LIBRARY.items() for name, told in tools.items()]
+
+
+@pytest.fixture
+def index(tmp_path):
+    with LocalIndex(tmp_path / FOLDER, _TABLE, folds=False) as opened:
+        yield opened
+
+
+@pytest.fixture
+def finding(index, tmp_path):
+    opened = Finding(index, Uses(tmp_path, _TABLE), Wordwise(_TABLE))
+    opened.sync(_TOOLS)
+    return opened
+
+
+def _names(matches):
+    return [match.name for match in matches]
+
+
+@pytest.mark.parametrize("folded", [True, False])
+@pytest.mark.parametrize(
+    ("asked", "right"),
+    [
+        ("Can you please help me find out whether it will rain tomorrow in Lisbon?", "weather__forecast"),
+        ("I would like to know what 100 dollars are worth in euros", "bank__convert"),
+        ("open a PR: propose my change for review", "git__create_pull_request"),
+        ("list commits", "git__listCommits"),
+        ("git__blame", "git__blame"),
+    ],
+)
+def test_the_right_tool_comes_first_folded_or_not(finding, index, asked, right, folded):
+    if folded:
+        assert index.fold()
+    assert finding.find(asked)[0].name == right
+
+
+def test_scores_fall_from_one_and_say_what_speaks_for_a_tool(finding):
+    matches = finding.find("how much money is on my account", most=20)
+    scores = [match.score for match in matches]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] == 1.0
+    assert scores[-1] >= 0.0
+    assert matches[0].name == "bank__balance"
+    assert matches[0].by == {"words", "meaning"}
+
+
+def test_quotes_in_a_question_are_no_condition(finding):
+    assert finding.find('send "Grandma" a letter')[0].name == "mail__send"
+
+
+@pytest.mark.parametrize("nothing", ["", "  ", '"'])
+def test_nothing_is_found_for_nothing(finding, nothing):
+    assert finding.find(nothing) == ()
+    assert finding.find("a letter", most=0) == ()
+
+
+def test_only_the_sources_that_are_named_are_looked_through(finding):
+    finding.used("send a letter", "mail__send", 1.0)
+    found = _names(finding.find("send a letter", most=20, only=["git", "bank"]))
+    assert found
+    assert {name.partition("__")[0] for name in found} <= {"git", "bank"}
+    assert finding.find("send a letter", only=["nobody"]) == ()
+
+
+def test_a_sync_tells_what_came_changed_and_left_and_is_nothing_where_nothing_did(finding):
+    assert finding.sync(_TOOLS) == 0
+    changed = _tool("mail", "send", "Order a parcel to be brought to somebody's door.")
+    others = [tool for tool in _TOOLS if tool.name not in {"mail__send", "git__blame"}]
+    assert finding.sync([*others, changed, _tool("map", "route", "The way from one place to another.")]) == 3
+    assert finding.find("order a parcel for my neighbour's door")[0].name == "mail__send"
+    assert finding.find("the way from here to the station")[0].name == "map__route"
+    assert "git__blame" not in _names(finding.find("who wrote this line", most=20))
+    assert _names(finding.find("send", most=20)).count("mail__send") == 1
+
+
+def test_arguments_find_a_tool(finding):
+    finding.sync([*_TOOLS, _tool("misc", "run", "Does it.", isbn="the number of a book")])
+    assert finding.find("look up a book by its ISBN")[0].name == "misc__run"
+
+
+def test_what_was_used_for_the_like_comes_first_from_then_on(finding):
+    asked = "tell Anna that dinner is at eight"
+    assert finding.find(asked)[0].name != "git__blame"
+    finding.used("tell Bert that dinner is at nine", "git__blame", 1.0)
+    first = finding.find(asked)[0]
+    assert first.name == "git__blame"
+    assert "use" in first.by
+
+
+def test_a_use_says_nothing_about_other_questions(finding):
+    before = _names(finding.find("how warm is it now"))
+    finding.used("tell Bert that dinner is at nine", "git__blame", 1.0)
+    assert _names(finding.find("how warm is it now")) == before
+
+
+def test_a_tool_that_left_is_not_found_by_its_past(finding):
+    finding.used("who wrote this line", "git__blame", 1.0)
+    finding.sync([tool for tool in _TOOLS if tool.name != "git__blame"])
+    assert "git__blame" not in _names(finding.find("who wrote this line", most=20))
+
+
+def test_uses_outlive_the_index_and_the_process(finding, tmp_path):
+    finding.used("tell Bert that dinner is at nine", "git__blame", 1.0)
+    with LocalIndex(tmp_path / "another", _TABLE, folds=False) as anew:
+        again = Finding(anew, Uses(tmp_path, _TABLE))
+        again.sync(_TOOLS)
+        assert again.find("tell Bert that dinner is at ten")[0].name == "git__blame"
+
+
+def test_finding_goes_on_where_the_past_cannot_be_read(finding, tmp_path):
+    (tmp_path / FILE).mkdir()
+    assert finding.find("how warm is it now")[0].name == "weather__current"
+    assert any(FILE in trouble for trouble in finding.troubles())
+    with pytest.raises(StoreFailed):
+        finding.used("how warm is it now", "weather__current", 1.0)
+
+
+# The file of uses
+
+
+def test_a_use_is_sealed_and_for_its_owner_alone(tmp_path):
+    key = "ghp_" + "x7Rk2mQ9vLs4TzWb8NcYd1HfJg5PaE3uKo6M"
+    Uses(tmp_path, _TABLE).add(f"log in with {key}", "a__b", 1.0)
+    file = tmp_path / FILE
+    assert key not in file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+@given(cut=st.integers(1, 60))
+@settings(deadline=None, max_examples=20)
+def test_a_line_that_was_cut_off_harms_no_other(tmp_path_factory, cut):
+    folder = tmp_path_factory.mktemp("uses")
+    for number in range(3):
+        Uses(folder, _TABLE).add(f"question {number}", "a__b", float(number))
+    file = folder / FILE
+    whole = file.read_bytes()
+    os.truncate(file, len(whole) - cut)
+    left = len(Uses(folder, _TABLE).every())
+    assert left == whole[: len(whole) - cut].count(b"\n")
+    Uses(folder, _TABLE).add("one more", "c__d", 9.0)
+    assert [use.tool for use in Uses(folder, _TABLE).every()][-1] == "c__d"
+    assert len(Uses(folder, _TABLE).every()) in {left + 1, left + 2}  # one that lacked nothing but its end is whole again
+
+
+def test_the_oldest_leave_and_whoever_has_the_file_open_sees_it(tmp_path):
+    writer, reader = Uses(tmp_path, _TABLE, most=8), Uses(tmp_path, _TABLE, most=8)
+    for number in range(40):
+        writer.add(f"question {number}", f"a__t{number}", float(number))
+        assert reader.every()[-1].tool == f"a__t{number}"
+    assert [use.at for use in reader.every()] == [float(number) for number in range(32, 40)]
+    assert reader.every() == Uses(tmp_path, _TABLE, most=8).every()
+    assert len((tmp_path / FILE).read_bytes().splitlines()) <= 10
+
+
+def test_many_add_at_once_and_nothing_is_lost(tmp_path):
+    def add(who):
+        uses = Uses(tmp_path, _TABLE, most=30)
+        for number in range(10):
+            uses.add(f"question {number} of {who}", f"a__t{who}", float(number))
+
+    threads = [threading.Thread(target=add, args=(who,)) for who in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(Uses(tmp_path, _TABLE, most=30).every()) == 30
+    lines = (tmp_path / FILE).read_bytes().splitlines()
+    assert all(json.loads(line)["tool"].startswith("a__t") for line in lines)
