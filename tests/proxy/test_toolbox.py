@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
 import re
 import sys
 import threading
@@ -26,6 +27,7 @@ from hotset.runtime.toolbox_index import open_finding
 from hotset.sources.tools.found.servers import add_servers
 from hotset.testing import Call, RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
+from hotset.testing.upstream.faults import Reset, Status
 from tests.proxy.conftest import Pair
 from tests.proxy.shelf import Shelf
 from tests.proxy.talking import OURS, SHORTENING, Talk, asked, assert_each_extends_the_one_before, code, read, tools
@@ -301,6 +303,35 @@ def test_a_client_that_leaves_while_a_tool_runs_ends_the_wait(pair, dialect):
     connection.close()
 
     assert ended.wait(10)
+
+
+@pytest.mark.parametrize("fault", [Status(529, "Overloaded."), Reset(0)], ids=["refused", "broken"])
+def test_a_tool_is_not_run_again_for_a_reply_that_the_client_never_got(talk, fault):
+    tools = shelf()
+    asking = Say(calls=(use(ISSUE, title="It broke"),))
+    conversation, world = talk(
+        asking, Say(fault=fault), Say(fault=Status(429, "Slow down.")), asking, Say("Done."), asking, Say("Again."), tools=tools
+    )
+
+    for _ in range(3):
+        with contextlib.suppress(http.client.HTTPException, OSError):
+            conversation.say(OTHER)
+        conversation.history = conversation.history[: 2 if conversation.text else 0]
+    assert conversation.text == "Done."
+    conversation.say("Open another.")
+
+    assert conversation.text == "Again."
+    assert [name for name, *_ in tools.used] == [ISSUE, ISSUE]
+    assert _results(world.upstream.requests[4])[0].endswith("Issue 17 is open: It broke")
+    assert len(_events(world, "ToolUsed")) == 3
+
+
+def test_a_tool_of_the_clients_is_not_asked_for_through_us(talk):
+    conversation, world = talk(Say(calls=(use("read_file", path="a.py"),)), Say("I see."))
+
+    conversation.say(OTHER)
+
+    assert _results(world.upstream.requests[1]) == ["[hotset: read_file is listed: call it by its name, without use_tool]"]
 
 
 def test_a_toolbox_that_fails_leaves_the_conversation_as_it_is(talk):

@@ -21,6 +21,7 @@ from hotset.runtime.toolbox_index import open_finding
 from hotset.runtime.toolbox_running import running_everywhere
 from hotset.sources.tools.catalogue import State
 from hotset.sources.tools.found.servers import add_servers
+from hotset.store.sqlite import SqliteStore
 from tests.runtime import notes_server
 
 SERVER = Path(__file__).with_name("notes_server.py")
@@ -315,3 +316,36 @@ def test_over_the_limit_the_least_recently_used_process_ends_and_a_pinned_one_ne
 
 def notes_server_tools() -> list[dict]:
     return json.loads(json.dumps(notes_server.TOOLS))
+
+
+@pytest.mark.row("D6")
+@pytest.mark.row("D7")
+def test_a_tool_that_an_agent_wrote_and_nobody_uses_is_let_go_and_can_be_brought_back(tmp_path: Path):
+    place = Place(tmp_path, settings="[tools]\ncreate = true")
+    code = 'def shout(text: str) -> str:\n    """Say a text in capital letters."""\n    return text.upper()\n'
+    now = [1_800_000_000.0]
+    finding = partial(open_finding, embedding=Embedding(OFF))
+    with (
+        closing(Toolbox(place.config, finding, clock=lambda: now[0])) as toolbox,
+        closing(SqliteStore.open(place.config.folder)) as store,
+    ):
+        toolbox.use("hotset__create_tool", {"name": "shout", "code": code})
+        for _ in range(40):  # two days, an hour at a time, as a machine that is on
+            now[0] += 5400
+            toolbox.tend(store)
+        with pytest.raises(NotFound):
+            toolbox.use("created__shout", {"text": "a"})
+        assert "created__shout" not in toolbox.registry.lives()
+
+        toolbox.life.restore("created__shout", store)
+        assert toolbox.use("created__shout", {"text": "a"}).text == "A"
+        assert toolbox.find("capital letters")[0].tool.name == "created__shout"
+
+
+def test_tools_that_are_used_one_after_the_other_belong_together(place: Place, toolbox: Toolbox):
+    place.serve("notes")
+    for _ in range(3):
+        toolbox.use("notes__add_note", {"title": "a", "text": "b"}, session="one")
+        toolbox.use("notes__read_note", {"title": "a"}, session="one")
+
+    assert [each.name for each in toolbox.graph.neighbours("notes__add_note")] == ["notes__read_note"]

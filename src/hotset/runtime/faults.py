@@ -126,9 +126,7 @@ class Faults:
     async def _result(self, call: OwnCall, room: int, here: Place, now: float) -> Answer:
         try:
             if call.name not in OUR_TOOLS and self.using is not None:
-                answer, event = await self.using.answer(Asked(call, room, here, now))
-                self.events.append(event)
-                return answer
+                return await self.using.answer(Asked(call, room, here, now))
             self.faults += 1
             wanted, got = await self.bounded.run(self._bring_back, call, room, here)
         except Malformed as error:

@@ -31,6 +31,7 @@ from hotset.runtime.prefetching import Prefetcher
 from hotset.runtime.summarising import Summariser
 from hotset.runtime.toolbox import Toolbox
 from hotset.runtime.toolbox_index import open_finding
+from hotset.runtime.unheard import Unheard
 from hotset.runtime.watch import Watch, event_of, raised_lately
 from hotset.sources.tools.sweeping import CYCLE
 from hotset.store.port import Store
@@ -80,6 +81,7 @@ class Machine:
     bounded: Bounded = field(default_factory=Bounded)
     toolbox: Tools | None = None
     """Where there is one, its tools are offered beside the client's."""
+    unheard: Unheard = field(default_factory=Unheard)
     background: Background = field(init=False)
     gister: Gister = field(init=False)
     follower: Follower = field(init=False)

@@ -45,6 +45,8 @@ class Sending:
     prepared: Prepared | None = None
     faults: Faults | None = None
     hidden: tuple[Hidden, ...] = ()
+    heard: bool = False
+    """The turn came to its end."""
 
     @classmethod
     async def of(cls, call: Call, record: Record, machine: Machine) -> Sending:
@@ -85,6 +87,7 @@ class Sending:
         """Keeps what the client did not see of this turn, for all its later requests. Only we hold it: it must be on disk."""
         assert self.prepared is not None
         assert self.faults is not None
+        self.heard = True
         if not self.faults.answers and not self.prepared.decided.opens:
             return
         try:
@@ -108,6 +111,13 @@ class Sending:
         if not mine or (seen.response_id == self.faults.last and not self.faults.unheard):
             return ()
         return (self.machine.planner.resuming.remember(seen.response_id, self.faults.last, self.faults.unheard),)
+
+    def close(self) -> None:
+        """Nothing more comes of this call. What was done for a reply that nobody got is not done again for the next try."""
+        using = self.faults.using if self.faults is not None else None
+        if using is not None and not self.heard and (done := using.unheard):
+            assert self.prepared is not None
+            self.machine.unheard.leave(self.prepared.head, done, self.machine.clock())
 
     def settle(self) -> None:
         """The turn is over: what it cost goes into the ledger, and what it was about may be summed up later."""
@@ -186,8 +196,17 @@ class Sending:
         tools = self.machine.planner.offering.tools
         if tools is None or not prepared.decided.offer.tools:
             return None
-        session = str(prepared.links[0].chain)
-        return Using(tools, self._kept, prepared.knobs, agent, prompt_in(prepared.links), session)
+        return Using(
+            tools,
+            self._kept,
+            self.record.also,
+            prepared.knobs,
+            agent,
+            prompt_in(prepared.links),
+            frozenset(tool.name for tool in prepared.request.tools),
+            session=prepared.links[0].chain,
+            again=self.machine.unheard.take(prepared.head, self.machine.clock()),
+        )
 
     async def _kept(self, deposit: Deposit) -> bool:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from msgspec.json import encode
 
@@ -23,6 +23,7 @@ from hotset.nouns.retrieval import Place
 from hotset.nouns.turn import Event
 from hotset.runtime.offering import Tools, Used
 from hotset.runtime.retrieval_telling import plain
+from hotset.runtime.unheard import Done, name_of
 from hotset.window.birth import alone, content_id
 from hotset.window.slice.fit import clipped, fits
 from hotset.window.toolbox_tools import FIND, USE, Wanted, parse_direct, parse_find, parse_use
@@ -70,27 +71,44 @@ class Using:
 
     tools: Tools
     keep: Keep
+    tell: Callable[[Event], object]
+    """Told of everything that is looked for and used, for the audit."""
     knobs: Knobs
     agent: str
     prompt: str
     """What the user asked: what a call that was not searched for is good for."""
+    listed: frozenset[str] = frozenset()
+    """The tools that the client runs itself."""
     session: str = ""
     """Names the conversation also where it is not kept: a server that keeps state has one process for each."""
     query: str = ""
     """What the model looked for last."""
+    again: Done = field(default_factory=dict)
+    """What was done before for the same request, in a turn that its client never heard of."""
+    done: Done = field(default_factory=dict)
 
-    async def answer(self, asked: Asked) -> tuple[Answer, Event]:
-        """The answer, and what the audit wants to know of it."""
+    async def answer(self, asked: Asked) -> Answer:
         call = asked.call
         try:
             if call.name == FIND:
                 return await self._find(asked)
-            wanted = parse_use(call.arguments) if call.name == USE else parse_direct(call.name, call.arguments)
-            return await self._use(asked, wanted)
+            return await self._use(asked, self._wanted(call))
         except Malformed as error:
-            return asked.failed(error), asked.event(FOUND if call.name == FIND else USED, tool=call.name, failed=1)
+            self.tell(asked.event(FOUND if call.name == FIND else USED, tool=call.name, failed=1))
+            return asked.failed(error)
 
-    async def _find(self, asked: Asked) -> tuple[Answer, Event]:
+    @property
+    def unheard(self) -> Done:
+        """All that was done for this request, now and before."""
+        return {name: [*self.done.get(name, ()), *self.again.get(name, ())] for name in {**self.again, **self.done}}
+
+    def _wanted(self, call: OwnCall) -> Wanted:
+        wanted = parse_use(call.arguments) if call.name == USE else parse_direct(call.name, call.arguments)
+        if wanted.name in self.listed:
+            raise Malformed(f"{plain(wanted.name)} is listed: call it by its name, without {USE}")
+        return wanted
+
+    async def _find(self, asked: Asked) -> Answer:
         sought = parse_find(asked.call.arguments)
         self.query = sought.query
 
@@ -106,23 +124,39 @@ class Using:
         except HotsetError as refused:
             error = refused
         else:
-            return asked.answered(told), asked.event(FOUND, count=count, failed=0)
-        return asked.failed(error), asked.event(FOUND, count=0, failed=1)
+            self.tell(asked.event(FOUND, count=count, failed=0))
+            return asked.answered(told)
+        self.tell(asked.event(FOUND, count=0, failed=1))
+        return asked.failed(error)
 
-    async def _use(self, asked: Asked, wanted: Wanted) -> tuple[Answer, Event]:
-        session, query = self._session(asked), self.query or self.prompt
+    async def _use(self, asked: Asked, wanted: Wanted) -> Answer:
+        called = name_of(wanted.name, wanted.arguments)
         try:
-            async with asyncio.timeout(_USE_SECONDS):
-                used = await self.tools.use_async(wanted.name, wanted.arguments, session=session, query=query)
+            used = self.again[called].pop(0) if self.again.get(called) else await self._run(asked, wanted)
+        except asyncio.CancelledError:  # nobody waits any more, but it was called
+            self.tell(self._called(asked, wanted))
+            raise
         except TimeoutError:
-            error: HotsetError | str = f"{plain(wanted.name)} did not answer; go on without it, or try another tool"
+            error: HotsetError | str = f"{plain(wanted.name)} did not answer; it may have run: look before you call it again"
         except HotsetError as refused:
             error = refused
         else:
-            return await self._shown(asked, wanted, used), _used(asked, used)
-        # What a model makes up is content: only the name of a tool that there is stands in an event.
+            if used.ran:
+                self.done.setdefault(called, []).append(used)
+            self.tell(_used(asked, used))
+            return await self._shown(asked, wanted, used)
+        self.tell(self._called(asked, wanted))
+        return asked.failed(error)
+
+    async def _run(self, asked: Asked, wanted: Wanted) -> Used:
+        session, query = self._session(asked), self.query or self.prompt
+        async with asyncio.timeout(_USE_SECONDS):
+            return await self.tools.use_async(wanted.name, wanted.arguments, session=session, query=query)
+
+    def _called(self, asked: Asked, wanted: Wanted) -> Event:
+        """A call that gave nothing. What a model makes up is content: in an event stands the name of a tool that there is."""
         named = wanted.name if self.tools.knows(wanted.name) else ""
-        return asked.failed(error), asked.event(USED, tool=named, source=named.partition("__")[0], failed=1)
+        return asked.event(USED, tool=named, source=named.partition("__")[0], failed=1)
 
     async def _shown(self, asked: Asked, wanted: Wanted, used: Used) -> Answer:
         text = used.text

@@ -72,6 +72,9 @@ async def walk(call: Call, client: Client, machine: Machine) -> None:
         if sending is not None:
             sending.settle()  # many a client leaves as soon as it has the last event: the reply was whole all the same
         raise
+    finally:
+        if sending is not None:
+            sending.close()
 
 
 async def _stream(response: Response, record: Record, client: Client) -> None:

@@ -125,7 +125,7 @@ def test_arguments_find_a_tool(finding):
 
 
 def test_what_was_used_for_the_like_comes_first_from_then_on(finding):
-    asked = "tell Anna that dinner is at eight"
+    asked = "tell Bert that dinner is at eight"
     assert finding.find(asked)[0].name != "git__blame"
     finding.used("tell Bert that dinner is at nine", "git__blame", 1.0)
     first = finding.find(asked)[0]

@@ -82,6 +82,7 @@ def test_a_tool_used_again_and_again_has_no_bond_with_itself(graph):
     assert graph.boost(["git__diff"]) == {}
 
 
+@pytest.mark.row("D8")
 def test_a_session_lifts_what_goes_with_what_it_used(graph):
     for _ in range(4):
         graph.used_together(["git__status", "git__diff"])
@@ -160,6 +161,7 @@ def test_a_declared_need_shows_from_both_sides_and_is_replaced_as_a_whole(graph)
     assert graph.neighbours("build") == ()
 
 
+@pytest.mark.row("D8")
 def test_a_deleted_tool_leaves_with_all_its_edges(graph):
     graph.used_together(["a", "b", "c"])
     graph.depends("a", ["b"])
@@ -292,6 +294,7 @@ def test_the_same_graph_is_drawn_the_same_each_time(form):
     assert FORMATS[form](picture()) == FORMATS[form](picture())
 
 
+@pytest.mark.row("D8")
 def test_the_picture_names_every_tool_and_every_tie():
     drawn = ET.fromstring(to_svg(picture()))
     space = "{http://www.w3.org/2000/svg}"

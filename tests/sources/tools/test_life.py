@@ -61,6 +61,7 @@ def asleep(name: str, left: float) -> Life:
 # The score
 
 
+@pytest.mark.row("D2")
 @pytest.mark.parametrize(
     ("calls", "ago", "score"),
     [(120, 10 * MINUTE, 0.97), (50, HOUR, 0.77), (10, 12 * HOUR, 0.02), (1, 0, 1.0)],
@@ -70,6 +71,7 @@ def test_the_score_of_a_used_tool_falls_with_the_time_since_its_last_use(calls, 
     assert decay(used(calls, ago), NOW) == pytest.approx(score, abs=0.006)
 
 
+@pytest.mark.row("D2")
 @pytest.mark.parametrize(
     ("age", "score"), [(0, 1.0), (59 * MINUTE, 1.0), (HOUR, 0.5), (6 * HOUR - 1, 0.5), (6 * HOUR, 0.05), (3 * DAY, 0.05)]
 )
@@ -82,6 +84,7 @@ def test_each_call_makes_it_last_longer_up_to_three_times(calls, lifetime):
     assert decay(used(calls, lifetime), NOW) == pytest.approx(1 / math.e)
 
 
+@pytest.mark.row("D2")
 @given(any_life(), times, spans)
 def test_a_score_never_rises_by_itself(life, now, later):
     assert 0 <= decay(life, now + later) <= decay(life, now) <= 1
@@ -102,6 +105,7 @@ def test_a_clock_that_went_back_makes_nothing_older(life, now):
 # The tier
 
 
+@pytest.mark.row("D1")
 @pytest.mark.parametrize(
     ("life", "expected"),
     [
@@ -122,6 +126,7 @@ def test_the_tier_tells_how_a_tool_is_used(life, expected):
 # The states
 
 
+@pytest.mark.row("D3")
 def test_a_tool_falls_asleep_when_its_score_has_fallen_and_expires_a_day_later():
     life = used(1, 0)
     sleepy = NOW + 9494 * math.log(10)
@@ -134,6 +139,7 @@ def test_a_tool_falls_asleep_when_its_score_has_fallen_and_expires_a_day_later()
     assert time_left(inactive, sleepy + 1 + HOUR) == TTL - HOUR
 
 
+@pytest.mark.row("D3")
 @given(any_life(), times, st.floats(0, 100), st.booleans())
 def test_a_use_rescues_at_once_and_is_counted(life, now, seconds, failed):
     rescued = after_use(life, now, seconds, failed=failed)
@@ -195,6 +201,7 @@ def test_a_tool_that_is_reborn_has_its_record_and_a_new_life():
 # Who goes
 
 
+@pytest.mark.row("D4")
 def test_of_three_tools_the_inactive_one_with_the_least_time_left_goes_first():
     a, b, c = used(5, HOUR, "a"), asleep("b", 2 * HOUR), asleep("c", 23 * HOUR)
 
@@ -208,6 +215,7 @@ def test_active_tools_go_by_score_and_of_equal_score_those_never_used_first():
     assert evictable([hot, new, warm, young, cold], NOW) == (cold, warm, young, new, hot)
 
 
+@pytest.mark.row("D4")
 @given(lives, times)
 def test_who_goes_is_one_order_of_all_that_may_go(given_lives, now):
     order = evictable(given_lives, now)

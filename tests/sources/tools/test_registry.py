@@ -70,6 +70,7 @@ def damaged(registry: Registry) -> list[bytes]:
 # What it holds
 
 
+@pytest.mark.row("D1")
 def test_each_tool_has_a_record_of_its_calls_times_and_failures(registry, clock):
     registry.used("git__log", Origin.SERVER, 0.25)
     clock.advance(60)
@@ -83,6 +84,7 @@ def test_each_tool_has_a_record_of_its_calls_times_and_failures(registry, clock)
     assert registry.lives() == {"git__log": last}
 
 
+@pytest.mark.row("D5")
 def test_a_person_can_read_it(registry):
     registry.born("created__tidy", Origin.CREATED)
 
@@ -238,6 +240,7 @@ def test_a_change_that_fails_changes_nothing_and_loses_no_use(registry):
 # Edits by hand
 
 
+@pytest.mark.row("D5")
 def test_what_a_person_edits_holds_at_once(registry):
     registry.used("git__log", Origin.SERVER, 0.1)
     registry.flush()
@@ -405,6 +408,7 @@ def test_two_processes_that_use_tools_at_once_lose_no_use(tmp_path):
     assert registry.troubles() == ()
 
 
+@pytest.mark.row("D5")
 def test_a_process_that_is_killed_in_mid_write_costs_nothing_that_was_written(tmp_path):
     chance = random.Random(7)
     written = 0

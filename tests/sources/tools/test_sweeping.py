@@ -171,6 +171,7 @@ def test_what_went_is_gone_from_the_graph_too(house):
     assert "created__tidy" not in house.places.graph.tools()
 
 
+@pytest.mark.row("D6")
 def test_only_what_an_agent_wrote_is_deleted(house, tmp_path):
     house.write("tidy")
     for origin in (Origin.SERVER, Origin.SKILL, Origin.CALLABLE):
@@ -235,6 +236,7 @@ def test_one_tool_goes_in_a_sweep_or_one_in_a_hundred(house):
     ]
 
 
+@pytest.mark.row("D3")
 @pytest.mark.parametrize("jump", [10 * YEAR, -10 * YEAR, 1.1 * DAY, -1.1 * DAY])
 def test_a_clock_that_jumps_deletes_nothing_and_gives_every_tool_its_whole_time(house, jump):
     house.write(*(f"tidy_{at}" for at in range(5)))
@@ -318,6 +320,7 @@ def test_a_sweep_of_nothing_writes_nothing_and_one_without_news_neither(house):
 # What was deleted comes back
 
 
+@pytest.mark.row("D6")
 def test_a_deleted_tool_comes_back_byte_for_byte_with_its_record(house):
     house.write("tidy")
     house.places.registry.used("created__tidy", Origin.CREATED, 0.5)
@@ -445,6 +448,7 @@ def test_a_tool_that_is_used_while_its_content_is_being_kept_stays(house):
 # How things stand
 
 
+@pytest.mark.row("D7")
 def test_the_summary_tells_who_lives_who_sleeps_and_who_goes_next():
     active = Life("active", NOW - DAY, calls=1, last_used=NOW - HOUR)
     hot = Life("hot", NOW - DAY, calls=9, last_used=NOW)

@@ -70,7 +70,7 @@ def test_a_schema_without_end_is_cut():
     deep = {"properties": {"a": {"description": "x" * 10_000}}}
     for _ in range(50):
         deep = {"properties": {f"b{number}": deep for number in range(2)}} if _ < 3 else {"properties": {"c": deep}}
-    wide = {"properties": {f"argument_{number}": {"enum": ["y" * 1000] * 1000} for number in range(1000)}}
+    wide = {"properties": {f"argument_{number}": {"enum": ["y" * 100] * 30} for number in range(200)}}
     for schema in (deep, wide):
         assert len(wording(_tool(description="z" * 100_000, parameters=schema)).text) < 80_000
 
