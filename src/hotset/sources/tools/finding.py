@@ -125,13 +125,18 @@ class Finding:
 def _matches(hits: Sequence[Hit], scored: Sequence[float], votes: Mapping[str, float]) -> tuple[Match, ...]:
     scores = dict.fromkeys(votes, min(scored, default=0.0))
     scores |= {str(hit.entry.id): score for hit, score in zip(hits, scored, strict=True)}
-    scores = {name: score + _USES_WEIGHT * votes.get(name, 0.0) for name, score in scores.items()}
+    scores = {name: _lifted(score, votes.get(name, 0.0)) for name, score in scores.items()}
     by = {str(hit.entry.id): _signals(hit) for hit in hits}
     best = max(scores.values(), default=0.0)
     return tuple(
         Match(name, _share(score, best), by.get(name, frozenset()) | ({"use"} if name in votes else frozenset()))
         for name, score in sorted(scores.items(), key=lambda each: (-each[1], each[0]))
     )
+
+
+def _lifted(score: float, vote: float) -> float:
+    """In full, a vote lifts from the average at least: what served for the same question need not sound like it."""
+    return score + vote * (_USES_WEIGHT + max(0.0, -score))
 
 
 def _deviations(values: Sequence[float]) -> list[float]:
