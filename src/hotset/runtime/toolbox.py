@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from hotset.index.port import Index
 from hotset.nouns.tool import Ghost, Origin, Returned, Source, Tool
 from hotset.nouns.turn import Event
 from hotset.runtime.toolbox_life import ToolLife
+from hotset.runtime.toolbox_noting import Errand, Noting
 from hotset.runtime.toolbox_running import RunningNote
 from hotset.runtime.toolbox_sessions import Sessions
 from hotset.runtime.toolbox_telling import told
@@ -47,6 +47,7 @@ MOST_FOUND = 20
 """Tools that one question brings at most: more schemas than that are a list again."""
 
 _FIND_SECONDS = 0.2
+_REST_SECONDS = 1.0  # between two looks for what is new
 _NEAR = 0.1  # of a score: what is used together with what the session used, between tools that fit about as well
 
 
@@ -77,6 +78,16 @@ class _Call:
     pinned: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What is opened when it is first needed: a toolbox with nothing in it leaves no trace on disk."""
+
+    catalogue: Catalogue
+    stocking: Stocking
+    noting: Noting
+    life: ToolLife
+
+
 class Toolbox:
     """Of one project, in one process. Use it from any thread; close it."""
 
@@ -104,7 +115,9 @@ class Toolbox:
         self._found: tuple[Index, Finding] | None = None
         self._pool: Pool | None = None
         self._note: RunningNote | None = None
+        self._parts: _Parts | None = None
         self._related: frozenset[str] = frozenset()
+        self._looked = float("-inf")
         self._closed = False
         if config.tooling.create:
             self._bind(self._create_tool, OURS, name="create_tool")
@@ -119,26 +132,25 @@ class Toolbox:
         """A question takes milliseconds. Before that somebody has to wait until everything is opened: see `warm`."""
         return self._found is not None
 
-    @cached_property
+    @property
     def catalogue(self) -> Catalogue:
-        tooling = self._config.tooling
-        return Catalogue(private_folder(self._folder), allow=tooling.allow, deny=tooling.deny, clock=self._clock)
+        return self._opened_parts().catalogue
 
-    @cached_property
+    @property
     def registry(self) -> Registry:
-        return Registry(private_folder(self._folder), clock=self._clock)
+        return self._opened_parts().noting.registry
 
-    @cached_property
+    @property
     def graph(self) -> Graph:
-        return Graph(private_folder(self._folder), clock=self._clock)
+        return self._opened_parts().noting.graph
 
-    @cached_property
+    @property
     def stocking(self) -> Stocking:
-        return Stocking(self.catalogue, self._list_tools)
+        return self._opened_parts().stocking
 
-    @cached_property
+    @property
     def life(self) -> ToolLife:
-        return ToolLife(self._folder, self.registry, self.graph, self._clock)
+        return self._opened_parts().life
 
     @property
     def pool(self) -> Pool:
@@ -152,6 +164,7 @@ class Toolbox:
 
     def register(self, function: Callable[..., Any], *, name: str = "", description: str = "") -> Tool:
         """A function of this program becomes a tool. Raises `BadInput` where it cannot be one."""
+        self._looked = float("-inf")
         return self._bind(function, program(), name=name, description=description)
 
     def warm(self) -> None:
@@ -177,7 +190,9 @@ class Toolbox:
         """The tools that fit best, best first. A server that is new is asked for its tools first: that is waited for once."""
         if not query.strip():
             raise Malformed("find_tools: say in a few words what the tool should do")
-        self.stock(self._config.tooling.list_seconds)
+        if time.monotonic() - self._looked > _REST_SECONDS:  # a look at every file of a large library takes milliseconds
+            self.stock(self._config.tooling.list_seconds)
+            self._looked = time.monotonic()
         return self._fitting(query, limit, only, session)
 
     def told(self, ghosts: Sequence[Ghost], max_tokens: int) -> str:
@@ -200,22 +215,26 @@ class Toolbox:
         call = self._call(name, arguments)
         if isinstance(call, Used):
             return call
-        with self._noting(call.tool, session, query) as went:
+        errand = Errand(call.tool, session, query, time.monotonic())
+        try:
             if call.skill is not None:
                 came = _read(call.skill, call.arguments)
             elif call.source is None:
                 came = self._bound[call.tool.name].call(call.arguments)
             else:
                 came = self.pool.call(call.source, call.tool.own_name, call.arguments, session=session, pinned=call.pinned)
-            went.failed = came.failed
-        return Used(call.tool, came, went.seconds)
+        except ToolFailed:
+            self._went(errand, failed=True)
+            raise
+        return Used(call.tool, came, self._went(errand, failed=came.failed))
 
     async def use_async(self, name: str, arguments: object, *, session: str = "", query: str = "") -> Used:
-        """As `use`, for whoever must not block: cancelled, it no longer waits."""
+        """As `use`, for whoever must not block: cancelled, it no longer waits, and nothing is noted."""
         call = await asyncio.to_thread(self._call, name, arguments)
         if isinstance(call, Used):
             return call
-        with self._noting(call.tool, session, query) as went:
+        errand = Errand(call.tool, session, query, time.monotonic())
+        try:
             if call.skill is not None:
                 came = await asyncio.to_thread(_read, call.skill, call.arguments)
             elif call.source is None:
@@ -224,8 +243,10 @@ class Toolbox:
                 came = await self.pool.call_async(
                     call.source, call.tool.own_name, call.arguments, session=session, pinned=call.pinned
                 )
-            went.failed = came.failed
-        return Used(call.tool, came, went.seconds)
+        except ToolFailed:
+            await asyncio.to_thread(self._went, errand, failed=True)
+            raise
+        return Used(call.tool, came, await asyncio.to_thread(self._went, errand, failed=came.failed))
 
     def running(self) -> Sequence[Running]:
         """The processes and connections that are open for tools, in this process."""
@@ -268,14 +289,15 @@ class Toolbox:
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            pool, note, found = self._pool, self._note, self._found
+            pool, note, found, parts = self._pool, self._note, self._found, self._parts
         if pool is not None and note is not None:
             pool.close()
             note.close()
         if found is not None:
             found[0].close()
-        self.registry.close()
-        self.graph.close()
+        if parts is not None:
+            parts.noting.registry.close()
+            parts.noting.graph.close()
 
     def _fitting(self, query: str, limit: int, only: Sequence[str], session: str) -> tuple[Ghost, ...]:
         _, finding = self._opened()
@@ -343,33 +365,10 @@ class Toolbox:
         self.graph.alike(texts, word_overlap(texts))
         self._related = living
 
-    @contextmanager
-    def _noting(self, tool: Tool, session: str, query: str) -> Iterator[_Went]:
-        """A call is noted however it ends, but for one that somebody took back."""
-        went, begun = _Went(), time.monotonic()
-        try:
-            yield went
-        except ToolFailed:
-            went.failed = True
-            raise
-        finally:
-            went.seconds = time.monotonic() - begun
-            self._went(tool, session, query, went)
-
-    def _went(self, tool: Tool, session: str, query: str, went: _Went) -> None:
-        now = self._clock()
-        self.registry.used(tool.name, tool.origin, went.seconds, failed=went.failed)
-        detail: dict[str, str | int | float] = {"tool": tool.name, "source": tool.source, "seconds": round(went.seconds, 4)}
-        self._happened(Event("ToolUsed", now, detail={**detail, "failed": int(went.failed)}))
+    def _went(self, errand: Errand, *, failed: bool) -> float:
         if self._pool is not None and self._note is not None:
             self._note.write(self._pool)
-        if went.failed:
-            return
-        asked = query or self._sessions.question(session, tool.name)
-        if asked and self._found is not None:
-            with suppress(StoreFailed):  # the finding tells of it as a trouble
-                self._found[1].used(asked, tool.name, now)
-        self.graph.used_together(self._sessions.uses(session, tool.name))  # alone, too: else what is popular goes with all
+        return self._opened_parts().noting.went(errand, self._found[1] if self._found else None, failed=failed)
 
     def _is_here(self, tool: Tool) -> bool:
         """Functions of other programs are known, but nobody here can call them."""
@@ -385,6 +384,7 @@ class Toolbox:
         docstring. It can be called at once, and stays for later sessions as long as it is used."""
         tool = self.life.create(name, code)
         self._gathering.now(at_once=True)
+        self._looked = float("-inf")
         return f'it is there: use_tool(name="{tool.name}", arguments={{...}})'
 
     def _list_tools(self, source: Source) -> Listed:
@@ -399,19 +399,21 @@ class Toolbox:
                 f"{source.name}__{own_name} cannot be called: {known.why if known else 'its server has it no more'}"
             )
 
+    def _opened_parts(self) -> _Parts:
+        with self._lock:
+            if self._parts is None:
+                tooling, folder, clock = self._config.tooling, private_folder(self._folder), self._clock
+                catalogue = Catalogue(folder, allow=tooling.allow, deny=tooling.deny, clock=clock)
+                noting = Noting(Registry(folder, clock), Graph(folder, clock), self._sessions, self._happened, clock)
+                life = ToolLife(folder, noting.registry, noting.graph, clock)
+                self._parts = _Parts(catalogue, Stocking(catalogue, self._list_tools), noting, life)
+            return self._parts
+
     def _opened(self) -> tuple[Index, Finding]:
         with self._lock:
             if self._found is None:
                 self._found = self._open_finding(private_folder(self._folder))
             return self._found
-
-
-@dataclass(slots=True)
-class _Went:
-    """How a call went."""
-
-    failed: bool = False
-    seconds: float = 0.0
 
 
 def _read(skill: Skill, arguments: Mapping[str, Any]) -> Returned:

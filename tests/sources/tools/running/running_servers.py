@@ -23,12 +23,24 @@ def deaf() -> None:
         time.sleep(60)
 
 
-def polite() -> None:
-    """Ends at SIGTERM, in a moment."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+def polite(*, stopped: bool = False) -> None:
+    """Does not hear the end of its stdin; at SIGTERM it puts its things in order."""
+
+    def tidy(*_: object) -> None:
+        _leave("tidied")
+        sys.exit(7)
+
+    signal.signal(signal.SIGTERM, tidy)
     _ready()
+    if stopped:
+        os.kill(os.getpid(), signal.SIGSTOP)
     while True:
         time.sleep(60)
+
+
+def asleep() -> None:
+    """The same, stopped as by Ctrl-Z."""
+    polite(stopped=True)
 
 
 def daemon() -> None:
@@ -129,7 +141,11 @@ def _ready() -> None:
 
 
 def _leave_pid() -> None:
-    with open(os.path.join(sys.argv[2], str(os.getpid())), "w"):  # noqa: PTH118, PTH123
+    _leave(str(os.getpid()))
+
+
+def _leave(name: str) -> None:
+    with open(os.path.join(sys.argv[2], name), "w"):  # noqa: PTH118, PTH123
         pass
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from running_stories import children, descriptors, left, lives, pids, started, told, wait_until
+from running_stories import children, descriptors, left, lives, pids, server, started, told, wait_until
 
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import Stdio
@@ -99,7 +99,8 @@ def test_a_server_that_reads_nothing_makes_the_sender_wait_and_not_us_grow(tmp_p
 def test_a_server_that_writes_faster_than_anyone_reads_loses_nothing(tmp_path):
     async def story(warden):
         channel = await started(warden, "flood", tmp_path)
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.3)
+        assert lives(channel.pid)  # it has to wait for us
         numbers = []
         while (message := await channel.receive()) is not None:
             numbers.append(json.loads(message)["number"])
@@ -258,14 +259,16 @@ def test_a_server_whose_stdin_ends_is_left_to_end_by_itself(tmp_path):
     assert (tmp_path / "bye").read_text() == "said"
 
 
-def test_a_server_that_does_not_hear_the_end_is_asked_to_terminate(tmp_path):
+@pytest.mark.parametrize("kind", ["polite", "asleep"])
+def test_a_server_that_does_not_hear_the_end_is_asked_to_terminate(tmp_path, kind):
     async def story(warden):
-        channel = await started(warden, "polite", tmp_path)
+        channel = await started(warden, kind, tmp_path)
         await channel.receive()
         await channel.close()
         return channel.pid
 
     assert not lives(told(story))
+    assert (tmp_path / "tidied").exists()
 
 
 @pytest.mark.parametrize("kind", ["deaf", "stopped"])
@@ -355,10 +358,14 @@ def test_when_a_guard_is_killed_its_server_and_what_that_left_are_killed(tmp_pat
     assert len(pids(tmp_path)) == 2
 
 
-def test_a_start_that_is_cancelled_leaves_nothing_and_the_next_one_works(tmp_path):
+@pytest.mark.parametrize("size", [1, 2_000_000])
+def test_a_start_that_is_cancelled_leaves_nothing_and_the_next_one_works(tmp_path, size):
+    launch = server("echo", tmp_path)
+    long = Stdio((*launch.command, "x" * size))  # in one piece, and in many
+
     async def story(warden):
         for turns in range(12):
-            starting = asyncio.create_task(started(warden, "echo", tmp_path))
+            starting = asyncio.create_task(warden.start(long, cwd=str(tmp_path)))
             for _ in range(turns):
                 await asyncio.sleep(0)
             starting.cancel()
