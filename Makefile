@@ -28,6 +28,9 @@ run: install ## show hotset at work on a recorded session, then keep serving
 test: $(VENV)/.dev ## run the tests
 	$(BIN)/python -m pytest -n auto
 
+campaign: $(VENV)/.dev ## run the tests with everything that chance decides, in full: hours
+	HOTSET_CAMPAIGN=1 $(BIN)/python -m pytest -n auto
+
 check: $(VENV)/.dev ## format, lint, types, layers, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -35,7 +38,7 @@ check: $(VENV)/.dev ## format, lint, types, layers, tests
 	$(BIN)/lint-imports
 	$(MAKE) test
 
-bench-%: $(VENV)/.dev ## run one benchmark: bench-overhead, -store, -plan, -replay, -peers, -search, -code, -prefetch
+bench-%: $(VENV)/.dev ## run one benchmark: bench-overhead, -store, -plan, -replay, -peers, -search, -code, -prefetch, -tools, -soak_tools
 	$(BIN)/python -m bench.$*
 
-.PHONY: help install run test check
+.PHONY: help install run test campaign check

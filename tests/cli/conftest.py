@@ -107,11 +107,16 @@ def in_this_process(desk: Desk, arguments: tuple[str, ...], env: dict[str, str],
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    home, project = tmp_path / "home", tmp_path / "project"
+    return desk_in(tmp_path)
+
+
+def desk_in(place: Path) -> Desk:
+    """An empty one. Those that no test changes may be shared by the tests of a module, for speed."""
+    home, project = place / "home", place / "project"
     for folder in (home, project):
         folder.mkdir(mode=0o700)
     (project / ".git").mkdir()
-    data = tmp_path / "data"
+    data = place / "data"
     env = {
         "HOME": str(home),
         "PATH": os.environ["PATH"],
@@ -130,8 +135,29 @@ def upstream() -> Iterator[ScriptedUpstream]:
 
 @pytest.fixture
 def to_upstream(upstream: ScriptedUpstream) -> dict[str, str]:
+    return sending_to(upstream)
+
+
+def sending_to(upstream: ScriptedUpstream) -> dict[str, str]:
     """The environment in which hotset sends to the scripted upstream."""
     return {"HOTSET_OPENAI_URL": upstream.openai_url, "HOTSET_ANTHROPIC_URL": upstream.anthropic_url}
+
+
+@dataclass(frozen=True)
+class Served:
+    """A desk at which a proxy serves."""
+
+    desk: Desk
+    ready: dict[str, Any]
+    env: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Shared by the tests of a module: they may ask it and look at it, and leave it as it is."""
+    desk = desk_in(tmp_path_factory.mktemp("served"))
+    with ScriptedUpstream() as upstream, desk.serving(env=sending_to(upstream)) as ready:
+        yield Served(desk, ready, sending_to(upstream))
 
 
 @pytest.fixture

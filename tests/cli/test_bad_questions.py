@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Desk, Ran, in_a_process
+from tests.cli.conftest import Desk, Ran, desk_in, fill, in_a_process
 
 BOMBS = ("(a+)+$", "(a|a)*b", "^(([a-z])+.)+[A-Z]([a-z])+$", "a{1000}{1000}{1000}", "(" * 5000, "[" * 5000, "(?:.*){99}!")
 SYNTAX = (
@@ -48,13 +48,15 @@ SECONDS = 60  # for all that one process is asked, on a machine that is busy; no
 CODE = "class Uploader:\n    def retry(self):\n        '''Tries again when the wire breaks.'''\n        pass\n"
 
 
-@pytest.fixture
-def shop(filled: Desk) -> Desk:
-    """A desk with a conversation that is kept and a project that is indexed."""
-    (filled.project / "uploads.py").write_text(CODE)
-    (filled.project / "aaaa.txt").write_text("a" * 50_000 + "\n")
-    assert filled.run("index", "--yes").code == 0
-    return filled
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    """A desk with a conversation that is kept and a project that is indexed; whatever is asked, the next one is answered."""
+    desk = desk_in(tmp_path_factory.mktemp("shop"))
+    fill(desk.data)
+    (desk.project / "uploads.py").write_text(CODE)
+    (desk.project / "aaaa.txt").write_text("a" * 50_000 + "\n")
+    assert desk.run("index", "--yes").code == 0
+    return desk
 
 
 def is_answered(ran: Ran) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from hotset.nouns.turn import Event
 from hotset.store.folder import DATABASE
 from hotset.store.sqlite import SqliteStore
-from tests.cli.conftest import Desk, Ran
+from tests.cli.conftest import Desk, Ran, Served
 from tests.cli.test_serving import ASK, python
 
 
@@ -119,11 +119,11 @@ def test_a_store_that_cannot_be_read_is_a_failure(filled: Desk):
         ("{root}/v1", "warn", "ends with /v1"),
     ],
 )
-def test_a_base_url_is_followed_to_where_it_leads(desk: Desk, to_upstream, url, level, says):
-    with desk.serving(env=to_upstream) as ready:
-        root = ready["anthropic_base_url"]
-        here = url.format(root=root, port=root.split(":")[2].split("/")[0])
-        ran = desk.run("doctor", "--json", env={**to_upstream, "ANTHROPIC_BASE_URL": here})
+def test_a_base_url_is_followed_to_where_it_leads(served: Served, url, level, says):
+    root = served.ready["anthropic_base_url"]
+    here = url.format(root=root, port=root.split(":")[2].split("/")[0])
+
+    ran = served.desk.run("doctor", "--json", env={**served.env, "ANTHROPIC_BASE_URL": here})
 
     assert worst(ran, "environment") == level
     assert says in str(findings(ran, "environment"))

@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPError
 from hotset import tokens
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.mcp.protocol import Said, Server, Tool
-from tests.cli.conftest import LARGE, Desk
+from tests.cli.conftest import LARGE, Desk, desk_in, fill
 
 FILES = {
     "src/uploads.py": "class Uploader:\n    def retry(self):\n        '''Tries again when the wire breaks.'''\n        pass\n",
@@ -30,12 +30,14 @@ FILES = {
 Calls = Sequence[tuple[str, dict[str, Any]]]
 
 
-@pytest.fixture
-def shop(filled: Desk) -> Desk:
-    """A desk with a conversation that is kept and a project that is indexed."""
-    write(filled)
-    assert filled.run("index", "--yes").code == 0
-    return filled
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    """A desk with a conversation that is kept and a project that is indexed. No test changes it."""
+    desk = desk_in(tmp_path_factory.mktemp("shop"))
+    fill(desk.data)
+    write(desk)
+    assert desk.run("index", "--yes").code == 0
+    return desk
 
 
 def write(desk: Desk) -> None:

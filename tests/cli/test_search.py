@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hotset.nouns.finding import Entry, EntryId, Sort
 from hotset.surfaces.excerpts import excerpt
 from hotset.window.slice.words import terms
-from tests.cli.conftest import NOW, Desk, fill, in_a_process
+from tests.cli.conftest import NOW, Desk, desk_in, fill, in_a_process
 from tests.cli.test_terminal import on_a_terminal
 
 FILES = {
@@ -28,14 +28,25 @@ FILES = {
 }
 
 
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    """A desk with a conversation that is kept and a project that is indexed. No test changes it."""
+    return furnished(desk_in(tmp_path_factory.mktemp("shop")))
+
+
 @pytest.fixture
-def shop(filled: Desk) -> Desk:
-    """A desk with a conversation that is kept and a project that is indexed."""
+def own_shop(desk: Desk) -> Desk:
+    """The same, for a test that changes it."""
+    return furnished(desk)
+
+
+def furnished(desk: Desk) -> Desk:
+    fill(desk.data)
     for path, text in FILES.items():
-        (filled.project / path).parent.mkdir(exist_ok=True)
-        (filled.project / path).write_text(text)
-    assert filled.run("index", "--yes").code == 0
-    return filled
+        (desk.project / path).parent.mkdir(exist_ok=True)
+        (desk.project / path).write_text(text)
+    assert desk.run("index", "--yes").code == 0
+    return desk
 
 
 def paths(desk: Desk, *arguments: str) -> list[str]:
@@ -78,19 +89,19 @@ def test_a_search_is_narrowed_by_path_language_and_number(shop: Desk):
 
 
 @pytest.mark.row("V2")
-def test_a_search_is_narrowed_by_session_kind_and_time(shop: Desk):
-    fill(shop.data, "Explain the marmalade clock", time.time(), "codex")
-    older, newer = (each["session"]["id"] for each in reversed(shop.run("sessions", "--json").json()))
+def test_a_search_is_narrowed_by_session_kind_and_time(own_shop: Desk):
+    fill(own_shop.data, "Explain the marmalade clock", time.time(), "codex")
+    older, newer = (each["session"]["id"] for each in reversed(own_shop.run("sessions", "--json").json()))
 
     def sessions(*flags: str) -> set[str]:
-        ran = shop.run("search", "explain the clock", "--type", "page", "-n", "50", "--json", *flags)
+        ran = own_shop.run("search", "explain the clock", "--type", "page", "-n", "50", "--json", *flags)
         return {each["session"] for each in ran.json()}
 
     assert newer in sessions()
     assert sessions("--session", older) == {older}
     assert sessions("--session", "last") == {newer}
     assert sessions("--since", "1h") == {newer}
-    kinds = {each["kind"] for each in shop.run("search", "clock", "--kind", "response", "--json").json()}
+    kinds = {each["kind"] for each in own_shop.run("search", "clock", "--kind", "response", "--json").json()}
     assert kinds == {"response"}
 
 
@@ -101,21 +112,21 @@ def test_conditions_that_cannot_hold_together_are_told(shop: Desk):
         assert ran.err.startswith("hotset: --")
 
 
-def test_what_was_kept_a_moment_ago_is_found(shop: Desk):
-    assert shop.run("search", "periwinkle", "--type", "page", "--json").json() == []
+def test_what_was_kept_a_moment_ago_is_found(own_shop: Desk):
+    assert own_shop.run("search", "periwinkle", "--type", "page", "--json").json() == []
 
-    fill(shop.data, "Paint the periwinkle fence", NOW + 1e6, "codex")
+    fill(own_shop.data, "Paint the periwinkle fence", NOW + 1e6, "codex")
 
-    assert "periwinkle" in shop.run("search", "periwinkle", "--type", "page", "--json").json()[0]["text"]
+    assert "periwinkle" in own_shop.run("search", "periwinkle", "--type", "page", "--json").json()[0]["text"]
 
 
-def test_a_file_that_was_changed_is_found_as_it_is(shop: Desk):
-    (shop.project / "web/app.ts").write_text("export function drawSundial(): void {}\n")
-    (shop.project / "web/new.ts").write_text("export function drawHourglass(): void {}\n")
+def test_a_file_that_was_changed_is_found_as_it_is(own_shop: Desk):
+    (own_shop.project / "web/app.ts").write_text("export function drawSundial(): void {}\n")
+    (own_shop.project / "web/new.ts").write_text("export function drawHourglass(): void {}\n")
 
-    assert "web/new.ts" in paths(shop, '"drawHourglass"')
-    assert "web/app.ts" in paths(shop, '"drawSundial"')
-    assert paths(shop, '"drawClock"') == []
+    assert "web/new.ts" in paths(own_shop, '"drawHourglass"')
+    assert "web/app.ts" in paths(own_shop, '"drawSundial"')
+    assert paths(own_shop, '"drawClock"') == []
 
 
 def test_files_that_are_not_indexed_are_told_of(filled: Desk):

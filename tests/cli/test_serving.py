@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Desk, wait_until
+from tests.cli.conftest import Desk, Served, wait_until
 
 TELL = "import json, os; print(json.dumps(dict(os.environ)))"
 ASK = """
@@ -72,13 +72,12 @@ def test_up_announces_itself_serves_and_takes_its_note_back(desk: Desk, to_upstr
     assert str(desk.data) in told
 
 
-def test_a_second_up_says_where_the_first_one_serves(desk: Desk, to_upstream):
-    with desk.serving(env=to_upstream) as ready:
-        second = desk.run("up", env=to_upstream)
+def test_a_second_up_says_where_the_first_one_serves(served: Served):
+    second = served.desk.run("up", env=served.env)
 
     assert (second.code, second.raw) == (1, b"")
     assert "serves already" in second.err
-    assert ready["openai_base_url"] in second.err
+    assert served.ready["openai_base_url"] in second.err
 
 
 def test_a_port_that_is_taken_is_told_in_a_sentence(desk: Desk, to_upstream, upstream):
@@ -89,18 +88,15 @@ def test_a_port_that_is_taken_is_told_in_a_sentence(desk: Desk, to_upstream, ups
 
 
 @pytest.mark.row("C9")
-def test_an_agent_that_is_wrapped_reaches_its_provider_and_everything_is_kept(desk: Desk, to_upstream, upstream):
+def test_an_agent_that_is_wrapped_reaches_its_provider_and_wrap_leaves_nothing_behind_but_what_is_kept(
+    desk: Desk, to_upstream, upstream
+):
     ran = desk.run("wrap", *python(ASK), env=to_upstream)
 
     assert (ran.code, ran.out) == (7, "200\n")
     assert len(upstream.requests) == 1
     assert "kept 1 call" in ran.err
     assert desk.run("sessions", "--json").json()[0]["session"]["agent"] == "fake-agent"
-
-
-def test_wrap_leaves_nothing_behind(desk: Desk, to_upstream):
-    desk.run("wrap", *python(ASK), env=to_upstream)
-
     left = {path.name for path in desk.data.iterdir()}
     assert not left & {"proxy.json"}
     assert not [name for name in left if name.startswith(("wrapped-", ".ready"))]
@@ -109,13 +105,12 @@ def test_wrap_leaves_nothing_behind(desk: Desk, to_upstream):
     assert token not in (desk.data / "wrap.log").read_text()
 
 
-def test_wrap_uses_the_proxy_that_serves_already_and_leaves_it_serving(desk: Desk, to_upstream):
-    with desk.serving(env=to_upstream) as ready:
-        told = json.loads(desk.run("wrap", *python(TELL), env=to_upstream).raw)
+def test_wrap_uses_the_proxy_that_serves_already_and_leaves_it_serving(served: Served):
+    told = json.loads(served.desk.run("wrap", *python(TELL), env=served.env).raw)
 
-        assert told["ANTHROPIC_BASE_URL"] == ready["anthropic_base_url"]
-        assert told["OPENAI_BASE_URL"] == ready["openai_base_url"]
-        assert desk.run("status", "--json").json()["proxy"] is not None
+    assert told["ANTHROPIC_BASE_URL"] == served.ready["anthropic_base_url"]
+    assert told["OPENAI_BASE_URL"] == served.ready["openai_base_url"]
+    assert served.desk.run("status", "--json").json()["proxy"]["pid"] == served.ready["pid"]
 
 
 def test_wrap_says_what_it_set_without_the_token(desk: Desk, to_upstream):
@@ -127,9 +122,8 @@ def test_wrap_says_what_it_set_without_the_token(desk: Desk, to_upstream):
     assert desk.run("wrap", "--quiet", *python("pass"), env=to_upstream).err == ""
 
 
-def test_wrap_warns_where_it_replaces_a_base_url_and_says_how_to_go_on_there(desk: Desk, to_upstream):
-    with desk.serving(env=to_upstream):
-        ran = desk.run("wrap", *python("pass"), env={"OPENAI_BASE_URL": "https://gateway.example.com/team-secret"})
+def test_wrap_warns_where_it_replaces_a_base_url_and_says_how_to_go_on_there(served: Served):
+    ran = served.desk.run("wrap", *python("pass"), env={"OPENAI_BASE_URL": "https://gateway.example.com/team-secret"})
 
     assert "OPENAI_BASE_URL was https://gateway.example.com/****" in ran.err
     assert "HOTSET_OPENAI_URL" in ran.err
@@ -162,12 +156,11 @@ def test_wrap_warns_of_settings_that_win_over_the_environment(desk: Desk, to_ups
     assert "secret" not in ran.err
 
 
-def test_print_gives_export_lines_that_a_shell_understands(desk: Desk, to_upstream):
-    with desk.serving(env=to_upstream) as ready:
-        lines = desk.run("wrap", "--print", "some-agent").out
-        shell = subprocess.run(["/bin/sh", "-c", f'{lines}\necho "$OPENAI_BASE_URL"'], capture_output=True, text=True, check=True)
+def test_print_gives_export_lines_that_a_shell_understands(served: Served):
+    lines = served.desk.run("wrap", "--print", "some-agent").out
+    shell = subprocess.run(["/bin/sh", "-c", f'{lines}\necho "$OPENAI_BASE_URL"'], capture_output=True, text=True, check=True)
 
-    assert shell.stdout.strip() == ready["openai_base_url"]
+    assert shell.stdout.strip() == served.ready["openai_base_url"]
 
 
 def test_print_without_a_proxy_is_a_finding(desk: Desk):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 from contextlib import suppress
@@ -13,6 +14,7 @@ import pytest
 from hotset.dialects import DIALECTS
 from hotset.errors import Malformed
 from hotset.nouns.message import DialectName
+from tests.campaign import sample
 from tests.dialects.conversations import nonsense
 
 CHAT, RESPONSES, ANTHROPIC = (
@@ -236,9 +238,14 @@ def test_item_21_a_string_of_ten_megabytes_passes(dialect):
     assert dialect.render(request) is body
 
 
+@functools.cache
+def _a_million_fields() -> bytes:
+    return b",".join(b'"k%d":1' % index for index in range(1_000_000))
+
+
 @EVERY
 def test_item_22_a_million_fields_are_refused_and_a_million_inside_pass(dialect):
-    many = b",".join(b'"k%d":1' % index for index in range(1_000_000))
+    many = _a_million_fields()
     with pytest.raises(Malformed, match="top-level fields"):
         dialect.parse(b"{" + many + b"," + _field(dialect) + b":[]}")
     body = b'{"x":{' + many + b"}," + _field(dialect) + b":[]}"
@@ -262,7 +269,7 @@ def _object(rng):
 
 
 @EVERY
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(sample(4, 10)))
 def test_known_words_in_wrong_places_pass_or_are_refused_and_never_anything_else(dialect, seed):
     rng, passed = Random(seed), 0
     for _ in range(100):

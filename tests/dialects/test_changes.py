@@ -16,6 +16,7 @@ from hotset.errors import Malformed
 from hotset.nouns.message import Answer, DialectName, ToolSpec
 from hotset.nouns.page import Kind, Role
 from hotset.testing.dialect_contract import check_dialect
+from tests.campaign import sample
 from tests.dialects import recordings
 from tests.dialects.conversations import conversation, conversations, image_block, nonsense
 
@@ -66,7 +67,7 @@ def _new_words(data, part):
 
 @pytest.mark.row("C9")
 @DIALECT
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sample(60, 150), deadline=None)
 @given(data=st.data())
 def test_any_parts_said_otherwise_are_read_as_they_were_said_and_break_no_rule(dialect, data):
     request = dialect.parse(data.draw(conversations(dialect.name)))
@@ -87,7 +88,7 @@ def test_any_parts_said_otherwise_are_read_as_they_were_said_and_break_no_rule(d
 
 
 @DIALECT
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sample(40, 100), deadline=None)
 @given(data=st.data())
 def test_what_a_person_said_and_what_a_model_thought_is_never_said_otherwise(dialect, data):
     request = dialect.parse(data.draw(conversations(dialect.name)))
@@ -115,7 +116,7 @@ def test_saying_the_old_words_again_says_the_same(dialect, data):
 
 
 @DIALECT
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sample(80, 200), deadline=None)
 @given(seed=st.integers(0, 2**48))
 def test_a_message_with_nonsense_inside_is_reworded_rightly_or_not_at_all(dialect, seed):
     rng = Random(seed)
@@ -349,9 +350,10 @@ def test_rewording_takes_no_longer_than_reading(dialect, tree):
 
 
 def _seconds(act):
-    start = time.perf_counter()
+    """Of this thread's own work: the machine may be busy."""
+    start = time.thread_time()
     act()
-    return time.perf_counter() - start
+    return time.thread_time() - start
 
 
 def test_a_body_with_thousands_of_blocks_is_reworded_in_linear_time():
@@ -365,7 +367,7 @@ def test_a_body_with_thousands_of_blocks_is_reworded_in_linear_time():
 
 @pytest.mark.row("C9")
 @DIALECT
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sample(40, 100), deadline=None)
 @given(data=st.data())
 def test_our_tools_stand_beside_the_clients_and_nothing_else_changes(dialect, data):
     body = data.draw(conversations(dialect.name))
@@ -526,7 +528,7 @@ def test_nothing_cannot_be_said(dialect):
 
 @pytest.mark.row("C9")
 @DIALECT
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sample(60, 150), deadline=None)
 @given(data=st.data())
 def test_a_stretch_that_left_is_replaced_by_a_line_and_breaks_no_rule(dialect, data):
     body = data.draw(conversations(dialect.name))

@@ -15,6 +15,7 @@ from hotset.nouns.link import link
 from hotset.nouns.message import Answer, DialectName, ToolSpec
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.window import Hidden
+from tests.campaign import sample
 from tests.dialects.conversations import conversation
 
 CHAT, RESPONSES, ANTHROPIC = (
@@ -107,7 +108,7 @@ def _expected(dialect, request, hidden):
 
 @pytest.mark.row("C9")
 @DIALECT
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sample(60, 150), deadline=None)
 @given(seed=_SEEDS)
 def test_hidden_turns_stand_where_they_stood_and_break_no_rule(dialect, seed):
     request = _offered(dialect, seed)
@@ -125,7 +126,7 @@ def test_hidden_turns_stand_where_they_stood_and_break_no_rule(dialect, seed):
 
 @pytest.mark.row("C9")
 @DIALECT
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sample(40, 100), deadline=None)
 @given(seed=_SEEDS)
 def test_a_longer_conversation_begins_with_the_bytes_of_the_shorter_one(dialect, seed):
     request = _offered(dialect, seed)
@@ -139,7 +140,7 @@ def test_a_longer_conversation_begins_with_the_bytes_of_the_shorter_one(dialect,
 
 
 @DIALECT
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sample(40, 100), deadline=None)
 @given(seed=_SEEDS)
 def test_a_request_that_was_reworded_and_revealed_breaks_no_rule(dialect, seed):
     request = _offered(dialect, seed)

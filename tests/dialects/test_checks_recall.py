@@ -12,6 +12,7 @@ from hotset.dialects.checks_recall import Recall
 from hotset.errors import Malformed
 from hotset.nouns.message import DialectName, Message
 from hotset.nouns.page import Digest, Role
+from tests.campaign import sample
 from tests.dialects.conversations import conversation
 from tests.dialects.test_invariants import FAULTS, MORE_FAULTS
 
@@ -67,7 +68,7 @@ def test_a_request_whose_history_was_checked_before_gets_the_verdict_of_one_that
     check, fresh = CHECKS[name]
     dialect, warm = DIALECTS[name], fresh()
     found = 0
-    for seed in range(300):
+    for seed in range(sample(120, 300)):
         rng = Random(seed)
         body = json.loads(conversation(name, rng))
         original = _parsed(dialect, body)
@@ -78,7 +79,7 @@ def test_a_request_whose_history_was_checked_before_gets_the_verdict_of_one_that
                 assert verdict == check(request, original, fresh()), seed
                 assert check(request, None, warm) == check(request, None, fresh()), seed
                 found += bool(verdict)
-    assert found > 100
+    assert found > sample(40, 100)
 
 
 @pytest.mark.parametrize("fault", [*FAULTS, *MORE_FAULTS], ids=lambda fault: f"rule{fault[0]}")

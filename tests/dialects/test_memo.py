@@ -10,6 +10,7 @@ import pytest
 from hotset.dialects import DIALECTS
 from hotset.nouns.message import DialectName
 from hotset.nouns.page import Kind
+from tests.campaign import sample
 from tests.dialects.conversations import conversation
 
 
@@ -17,7 +18,7 @@ from tests.dialects.conversations import conversation
 def test_a_dialect_that_has_seen_much_reads_as_one_that_has_seen_nothing(name):
     rng = random.Random(7)
     seasoned = type(DIALECTS[name])()
-    for _ in range(300):
+    for _ in range(sample(100, 300)):
         body = conversation(name, rng)
         assert seasoned.parse(body) == type(seasoned)().parse(body)
         assert seasoned.parse(body) == type(seasoned)().parse(body)

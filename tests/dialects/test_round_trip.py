@@ -14,6 +14,7 @@ from hotset.dialects import DIALECTS
 from hotset.errors import Malformed
 from hotset.nouns.message import DialectName, Span
 from hotset.testing.dialect_contract import check_dialect
+from tests.campaign import sample
 from tests.dialects import recordings
 from tests.dialects.conversations import conversation, conversations
 
@@ -31,7 +32,7 @@ def test_a_recorded_request_that_nothing_changes_is_the_very_same_bytes(name, fi
 @pytest.mark.row("C9")
 @DIALECT
 def test_hundreds_of_generated_conversations_leave_as_they_came(dialect):
-    for seed in range(500):
+    for seed in range(sample(200, 500)):
         body = conversation(dialect.name, Random(seed))
         request = dialect.parse(body)
         assert dialect.render(request) == body
@@ -39,7 +40,7 @@ def test_hundreds_of_generated_conversations_leave_as_they_came(dialect):
 
 
 @DIALECT
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sample(40, 100), deadline=None)
 @given(data=st.data())
 def test_messages_that_were_replaced_leave_every_other_byte_alone(dialect, data):
     body = data.draw(conversations(dialect.name))
@@ -54,7 +55,7 @@ def test_messages_that_were_replaced_leave_every_other_byte_alone(dialect, data)
 
 
 @DIALECT
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sample(40, 100), deadline=None)
 @given(data=st.data())
 def test_where_messages_come_or_go_only_the_array_is_written_anew(dialect, data):
     body = data.draw(conversations(dialect.name))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hotset.dialects.splice import adjoin, elements, fields, splice
 from hotset.errors import Malformed
 from hotset.nouns.message import Span
+from tests.campaign import sample
 
 _characters = st.characters(exclude_categories=("Cs",))
 _values = st.recursive(
@@ -27,7 +28,7 @@ _styles = st.sampled_from(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=sample(50, 120), deadline=None)
 @given(tree=st.dictionaries(st.text(_characters, max_size=8), _values, max_size=6), style=_styles)
 def test_every_field_is_found_where_its_value_stands(tree, style):
     body = json.dumps(tree, **style).encode()
@@ -38,7 +39,7 @@ def test_every_field_is_found_where_its_value_stands(tree, style):
         assert json.loads(body[field.value.start : field.value.end]) == tree[name]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=sample(50, 120), deadline=None)
 @given(array=st.lists(_values, max_size=6), style=_styles, front=st.sampled_from([b"", b'{"a":']))
 def test_every_element_is_found_and_they_are_known_to_be_all(array, style, front):
     body = front + json.dumps(array, **style).encode() + b" tail"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hotset.dialects.sse import Event, Splitter, events
 from hotset.errors import Malformed
+from tests.campaign import sample
 from tests.dialects import recordings
 
 _line = st.one_of(
@@ -29,7 +30,7 @@ def _split(chunks):
     return found + splitter.close()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=sample(150, 400), deadline=None)
 @given(
     stream=st.one_of(_streams, st.binary(max_size=80)),
     cuts=st.lists(st.integers(0, 400), max_size=12),

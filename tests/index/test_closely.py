@@ -3,12 +3,12 @@
 import time
 
 import pytest
+from tests.embedders import DOCUMENTS, Knowing
 
 from hotset.index.local import LocalIndex, Rhythm
 from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
 from hotset.testing.hashing_embedder import HashingEmbedder
 
-DOCUMENTS = HashingEmbedder(64)
 HOT, COLD = EntryId("hot"), EntryId("cold")
 _ENTRIES = [
     Entry(HOT, "hot", Sort.MEMORY, "the automobile"),
@@ -18,21 +18,9 @@ _ENTRIES = [
 ASKED = Query("car", deadline=30.0)
 
 
-class Knowing(HashingEmbedder):
-    """Reads in the documents' space, and more closely."""
-
-    def __init__(self):
-        super().__init__(64)
-        self.read = []
-
-    def embed(self, texts):
-        self.read += texts
-        return super().embed([text.replace("the automobile", "car") for text in texts])
-
-
 @pytest.fixture
 def knowing():
-    return Knowing()
+    return Knowing("the automobile", means="car")
 
 
 @pytest.fixture

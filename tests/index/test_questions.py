@@ -1,6 +1,7 @@
 """Questions that another embedder reads than the one that made the documents' vectors."""
 
 import pytest
+from tests.embedders import DOCUMENTS, Knowing
 
 from hotset.errors import BadInput
 from hotset.index.local import LocalIndex
@@ -8,25 +9,12 @@ from hotset.index.questions import Questions
 from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
 from hotset.testing.hashing_embedder import HashingEmbedder
 
-DOCUMENTS = HashingEmbedder(64)
 PATIENT = 30.0
-
-
-class Knowing(HashingEmbedder):
-    """Lives in the documents' space and knows a word that they do not have."""
-
-    def __init__(self):
-        super().__init__(64)
-        self.read = []
-
-    def embed(self, texts):
-        self.read += texts
-        return super().embed([text.replace("automobile", "car") for text in texts])
 
 
 @pytest.fixture
 def knowing():
-    return Knowing()
+    return Knowing("automobile", means="car")
 
 
 @pytest.fixture

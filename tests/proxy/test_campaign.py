@@ -6,7 +6,6 @@ A sample runs each time; `HOTSET_CAMPAIGN=1` runs ten thousand conversations, ea
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -31,11 +30,11 @@ from hotset.runtime.planning import Planner, Prepared
 from hotset.testing import RamStore
 from hotset.window.birth import content_id
 from hotset.window.policies import POLICIES
+from tests.campaign import sample
 from tests.dialects.conversations import conversation
 
-_CAMPAIGN = bool(os.environ.get("HOTSET_CAMPAIGN"))
-_CONVERSATIONS = 10_000 if _CAMPAIGN else 40
-_PORTIONS = 20 if _CAMPAIGN else 1
+_CONVERSATIONS = sample(14, 10_000)
+_PORTIONS = sample(1, 20)
 _LINES = (
     "src/store/pages.py:{n}: def place_{n}(page, table): return table[page] + {m}",
     "{m} passed, {n} failed in {m}.{n}s",

@@ -35,7 +35,13 @@ _LONG = 48 << 20
 _MOST_UNREAD = 24 << 20
 """What the kernel's own buffers of two hops may hold at their largest (Linux: 4 MiB to send, 6 MiB to receive), and ours."""
 _MOST_GROWTH_MB = 32.0
+_NO_INDEX = {"HOTSET_SEARCH": "off"}
+"""It opens a second after the first call, and would or would not be counted with what is held for clients."""
 _STALLS = 3
+_ALONE = 10
+"""Calls that show how long one takes while nobody else is there."""
+_HURT_SECONDS, _HURT = 0.5, 10
+"""What a call may take while others are there, on a machine that is busy: so many times as long as alone."""
 
 
 @pytest.fixture
@@ -71,17 +77,18 @@ def test_two_hundred_streams_at_once_are_whole_and_kept_and_the_proxy_stays_smal
 def test_a_thousand_idle_connections_hurt_nobody(tmp_path, many_files):
     exchanges = _streams(40, seed=2)
 
-    async def run() -> tuple[list[float], float]:
+    async def run() -> tuple[list[float], list[float], float]:
         async with _world(tmp_path / "data", exchanges) as (up, _), contextlib.AsyncExitStack() as idle:
+            alone = await _in_turn(up.address, exchanges[::2])
             callers = [await idle.enter_async_context(Caller.connected(up.address)) for _ in range(_IDLE)]
             for caller in callers:
                 assert (await caller.look("/hotset/status")).status == 200
-            return [await _call(up.address, each) for each in exchanges], _megabytes(up, "VmHWM")
+            return alone, await _in_turn(up.address, exchanges[1::2]), _megabytes(up, "VmHWM")
 
-    took, most = asyncio.run(run())
+    alone, among_them, most = asyncio.run(run())
 
     _are_kept(tmp_path / "data", exchanges)
-    assert statistics.median(took) < 0.5
+    assert statistics.median(among_them) < max(_HURT_SECONDS, _HURT * statistics.median(alone))
     assert most < _MOST_MB
 
 
@@ -90,11 +97,11 @@ def test_a_thousand_idle_connections_hurt_nobody(tmp_path, many_files):
 def test_a_client_that_reads_slowly_holds_up_its_provider_and_nobody_else(tmp_path):
     long, first, *others = _long(), *_streams(41, seed=3)
 
-    async def run() -> tuple[list[float], int, float]:
-        # The index, which opens a second after the first call, would be counted with what is held for the reader.
-        world = _world(tmp_path / "data", [long, first, *others], HOTSET_SEARCH="off")
+    async def run() -> tuple[list[float], list[float], int, float]:
+        world = _world(tmp_path / "data", [long, first, *others])
         async with world as (up, lean), Caller.connected(up.address) as slow:
             await _call(up.address, first)  # what is loaded for the first call stays
+            alone = await _in_turn(up.address, others[:_ALONE])
             at_rest = _megabytes(up, "VmRSS")
             await slow.ask(long)
             status, headers = await slow.head()
@@ -103,32 +110,30 @@ def test_a_client_that_reads_slowly_holds_up_its_provider_and_nobody_else(tmp_pa
             got = [await anext(pieces)]
             took: list[float] = []
             for stall in range(_STALLS):
-                _, *times = await asyncio.gather(asyncio.sleep(1), _in_turn(up.address, others[stall::_STALLS]))
+                _, *times = await asyncio.gather(asyncio.sleep(1), _in_turn(up.address, others[_ALONE + stall :: _STALLS]))
                 took += times[0]
                 got.append(await anext(pieces))
             taken = _LONG - sum(transport.get_write_buffer_size() for transport in lean.living)
             growth = _megabytes(up, "VmRSS") - at_rest
             got += [piece async for piece in pieces]
             assert b"".join(got) == long.answer
-            return took, taken, growth
+            return alone, took, taken, growth
 
-    took, taken, growth = asyncio.run(run())
+    alone, took, taken, growth = asyncio.run(run())
 
     _are_kept(tmp_path / "data", [long, first, *others])
-    assert statistics.median(took) < 0.5
+    assert statistics.median(took) < max(_HURT_SECONDS, _HURT * statistics.median(alone))
     assert taken < _MOST_UNREAD
     assert growth < _MOST_GROWTH_MB
 
 
 @contextlib.asynccontextmanager
-async def _world(
-    folder: Path, exchanges: list[Exchange], together: int = 0, **environment: str
-) -> AsyncIterator[tuple[Up, Lean]]:
+async def _world(folder: Path, exchanges: list[Exchange], together: int = 0) -> AsyncIterator[tuple[Up, Lean]]:
     lean = Lean(together=together)
     lean.learn(exchanges)
     async with asyncio.timeout(_SECONDS), lean.listening() as url:
         with contextlib.ExitStack() as stack:
-            up = await asyncio.to_thread(stack.enter_context, serving(folder, url, **environment))
+            up = await asyncio.to_thread(stack.enter_context, serving(folder, url, **_NO_INDEX))
             yield up, lean
             await asyncio.to_thread(up.settle)
             assert await asyncio.to_thread(up.stop) == 0

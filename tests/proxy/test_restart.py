@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from hotset.nouns.knobs import Knobs
 from hotset.nouns.message import Usage
 from hotset.surfaces.proxy.address import Address
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from tests.proxy.conftest import Pair
-from tests.proxy.talking import OURS, Talk, assert_each_extends_the_one_before, code, looking, read, retrieve
+from tests.proxy.talking import OURS, SHORTENING, Talk, assert_each_extends_the_one_before, code, looking, read, retrieve
 from tests.proxy.test_killed import serving
 from tests.proxy.wire import DIALECTS
 
-_FUNCTIONS = 700  # more than is shown of any file
+_FUNCTIONS = 300  # more than `SHORTENING` shows of any file
+_BY_DEFAULT = 700  # more than is shown of any file where nobody says otherwise
 _BEFORE, _AFTER = 4, 3
 """Turns before and after the other proxy takes over."""
 
@@ -50,29 +54,34 @@ def _script(dialect: str) -> list[Say]:
     ]
 
 
-def _work(place: Place, dialect: str, *, stream: bool) -> Talk:
+def _work(place: Place, dialect: str, *, stream: bool, functions: int = _FUNCTIONS) -> Talk:
     """The same session, wherever its requests go."""
     marks = {"cache_control": {"type": "ephemeral"}} if dialect == "anthropic" else {}
     talk = Talk(place(0), dialect, stream, marks)
     talk.say("Read the files.")
     for turn in range(1, _BEFORE + _AFTER + 1):
         talk.address = place(turn)
-        talk.results(code("zero" if turn == 1 else f"part{turn}", _FUNCTIONS))
+        talk.results(code("zero" if turn == 1 else f"part{turn}", functions))
     assert talk.text == "Done."
     assert not any(ours in talk.wrote for ours in OURS)
     return talk
 
 
 @contextlib.contextmanager
-def _proxy(folder: Path, upstream: ScriptedUpstream) -> Iterator[LocalProxy]:
-    with LocalProxy(folder, openai_url=upstream.openai_url, anthropic_url=upstream.anthropic_url) as proxy:
+def _proxy(folder: Path, upstream: ScriptedUpstream, knobs: Knobs | None = SHORTENING) -> Iterator[LocalProxy]:
+    with LocalProxy(folder, openai_url=upstream.openai_url, anthropic_url=upstream.anthropic_url, knobs=knobs) as proxy:
         yield proxy
 
 
-def _undisturbed(folder: Path, dialect: str, *, stream: bool) -> Usage:
+@functools.cache
+def _undisturbed(dialect: str, *, stream: bool, functions: int = _FUNCTIONS) -> Usage:
     """What the session costs with one proxy from beginning to end."""
-    with ScriptedUpstream(_script(dialect), strict=True) as upstream, _proxy(folder, upstream) as proxy:
-        _work(lambda _: proxy.address, dialect, stream=stream)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ScriptedUpstream(_script(dialect), strict=True) as upstream,
+        _proxy(Path(folder) / "data", upstream, SHORTENING if functions == _FUNCTIONS else None) as proxy,
+    ):
+        _work(lambda _: proxy.address, dialect, stream=stream, functions=functions)
         assert_each_extends_the_one_before(upstream.requests)
         return upstream.bill
 
@@ -92,7 +101,7 @@ def test_a_restart_in_mid_session_breaks_no_prefix(tmp_path, dialect, stream):
         _work(place, dialect, stream=stream)
 
         assert_each_extends_the_one_before(upstream.requests)
-        assert upstream.bill == _undisturbed(tmp_path / "other", dialect, stream=stream)
+        assert upstream.bill == _undisturbed(dialect, stream=stream)
         assert upstream.bill.cache_read > upstream.bill.input
 
 
@@ -107,10 +116,10 @@ def test_a_kill_in_mid_session_breaks_no_prefix(tmp_path, dialect):
                 up.start()
             return up.address
 
-        _work(place, dialect, stream=True)
+        _work(place, dialect, stream=True, functions=_BY_DEFAULT)
 
         assert_each_extends_the_one_before(upstream.requests)
-        assert upstream.bill == _undisturbed(tmp_path / "other", dialect, stream=True)
+        assert upstream.bill == _undisturbed(dialect, stream=True, functions=_BY_DEFAULT)
 
 
 @pytest.mark.row("X3")
@@ -119,7 +128,7 @@ def test_two_proxies_that_take_turns_break_no_prefix(tmp_path, dialect, stream):
     with (
         ScriptedUpstream(_script(dialect), strict=True) as upstream,
         _proxy(tmp_path / "data", upstream) as one,
-        LocalProxy(tmp_path / "data", openai_url=upstream.openai_url, anthropic_url=upstream.anthropic_url) as two,
+        _proxy(tmp_path / "data", upstream) as two,
     ):
         proxies = [Pair(each.address, upstream, tmp_path / "data") for each in (one, two)]
 
@@ -131,4 +140,4 @@ def test_two_proxies_that_take_turns_break_no_prefix(tmp_path, dialect, stream):
         _work(place, dialect, stream=stream)
 
         assert_each_extends_the_one_before(upstream.requests)
-        assert upstream.bill == _undisturbed(tmp_path / "other", dialect, stream=stream)
+        assert upstream.bill == _undisturbed(dialect, stream=stream)

@@ -24,6 +24,7 @@ from hotset.nouns.page import digest
 from hotset.nouns.turn import Outcome, Turn
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.proxy.address import Address
+from tests.campaign import sample
 from tests.dialects.conversations import conversation
 from tests.proxy.test_killed import serving
 from tests.proxy.wire import PATHS
@@ -33,8 +34,8 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-_CONVERSATIONS = 10_000 if os.environ.get("HOTSET_CAMPAIGN") else 4_000
-_PROXIES = 4
+_CONVERSATIONS = sample(1_200, 10_000)
+_PROXIES = sample(2, 4)
 _CLIENTS = 8
 _SECONDS = 120.0
 _MEMORY = "/dev/shm"

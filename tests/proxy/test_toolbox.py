@@ -22,12 +22,13 @@ from hotset.nouns.embedding import OFF, Embedding
 from hotset.nouns.page import Kind
 from hotset.runtime.difference import difference
 from hotset.runtime.faults import MOST_USES
+from hotset.runtime.offering import beginning, names
 from hotset.runtime.toolbox import Toolbox
 from hotset.runtime.toolbox_index import open_finding
 from hotset.sources.tools.found.servers import add_servers
 from hotset.testing import Call, RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
-from hotset.testing.upstream.faults import Reset, Status
+from hotset.testing.upstream.faults import Fin, Reset, Status
 from tests.proxy.conftest import Pair
 from tests.proxy.shelf import Shelf
 from tests.proxy.talking import OURS, SHORTENING, Talk, asked, assert_each_extends_the_one_before, code, read, tools
@@ -326,6 +327,17 @@ def test_a_tool_is_not_run_again_for_a_reply_that_the_client_never_got(talk, fau
     assert len(_events(world, "ToolUsed")) == 3
 
 
+def test_a_prompt_that_is_said_again_after_its_reply_came_runs_its_tools_again(talk):
+    tools = shelf()
+    asking = Say(calls=(use(ISSUE, title="It broke"),))
+    conversation, world = talk(asking, Say("Done."), asking, Say("Done."), tools=tools)
+
+    conversation.say(OTHER)
+    Talk(world.address, conversation.dialect, conversation.stream).say(OTHER)
+
+    assert [name for name, *_ in tools.used] == [ISSUE, ISSUE]
+
+
 def test_a_tool_of_the_clients_is_not_asked_for_through_us(talk):
     conversation, world = talk(Say(calls=(use("read_file", path="a.py"),)), Say("I see."))
 
@@ -407,6 +419,18 @@ def _deferring(dialect: str) -> list[dict[str, object]]:
     return [{"type": "tool_search"}, {"type": "function", "name": "read_file", "parameters": schema, "defer_loading": True}]
 
 
+def test_a_tool_that_the_client_has_under_the_same_name_is_the_clients(pair, dialect, stream):
+    own = Shelf(github=[create_issue])
+    world = pair([Say(calls=(Call(ISSUE, {"title": "x"}),))], toolbox=own)
+    talk = Talk(world.address, dialect, stream, extra={"tools": tools(dialect, ISSUE)})
+
+    talk.say(PROMPT)
+
+    assert _names(world.upstream.requests[0]) == [ISSUE, *OURS, "find_tools", "use_tool"]
+    assert [call.tool for call in talk.calls] == [ISSUE]
+    assert own.used == []
+
+
 def test_a_tool_that_the_client_has_itself_is_no_ghost(pair, dialect):
     world = pair([Say("Hello.")], toolbox=shelf())
     description = "Create an issue on GitHub."
@@ -468,6 +492,33 @@ def test_a_restart_with_other_servers_in_mid_session_sends_the_same_prefix(tmp_p
     assert_each_extends_the_one_before(requests)
     assert {tuple(_names(request)) for request in requests} == {("read_file", *OURS, "find_tools", "use_tool", ISSUE)}
     assert bill == whole.bill
+
+
+def test_a_session_whose_first_reply_broke_off_keeps_what_it_was_offered(tmp_path, dialect):
+    with ScriptedUpstream([Say("A long reply.", fault=Fin(0)), Say("Hello.")], strict=True) as upstream:
+        with _proxy(tmp_path / "data", upstream, shelf()) as proxy:
+            talk = Talk(proxy.address, dialect, stream=True)
+            with contextlib.suppress(http.client.HTTPException, OSError):
+                talk.say(PROMPT)
+        with _proxy(tmp_path / "data", upstream, Shelf(post=[list_rows])) as proxy:
+            talk.address = proxy.address
+            talk.say("Are you there?")
+        first, second = map(_names, upstream.requests)
+
+    assert talk.text == "Hello."
+    assert first == second == ["read_file", *OURS, "find_tools", "use_tool", ISSUE]
+
+
+def test_what_was_offered_is_kept_at_the_prompt_and_at_the_first_reply(talk):
+    conversation, world = talk(Say("One."), Say("Two."))
+
+    conversation.say(PROMPT)
+    conversation.say("Thanks.")
+
+    with world.store() as store:
+        [session] = store.sessions()
+        chains = beginning((node.chain, node.role, node.aside) for node in store.nodes(session.id))
+        assert len(chains) == len(store.table(names(chains)).hidden) == 2
 
 
 def test_two_proxies_over_one_store_offer_a_session_the_same(tmp_path, dialect):

@@ -1,9 +1,6 @@
 """The index that every process opens has its vectors from where the operator said."""
 
-import json
-import threading
-from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing
 
 import pytest
 
@@ -11,13 +8,14 @@ from hotset.errors import BadConfig
 from hotset.nouns.embedding import Embedding
 from hotset.nouns.finding import Entry, EntryId, Query, Sort
 from hotset.runtime.following import open_index
+from tests.embedders import endpoint
 
 KEY = "sk-not-a-real-one"
 ENTRIES = [Entry(EntryId("a"), "a", Sort.PAGE, "the car"), Entry(EntryId("b"), "b", Sort.PAGE, "the house")]
 
 
 def test_an_endpoint_embeds_what_is_kept_and_what_is_asked(tmp_path):
-    with serving() as (url, seen):
+    with endpoint(two_things) as (url, seen):
         chosen = Embedding(url=url, model="small", size=3, key=KEY)
         with closing(open_index(tmp_path, chosen, folds=False)) as index:
             index.add(ENTRIES)
@@ -27,8 +25,8 @@ def test_an_endpoint_embeds_what_is_kept_and_what_is_asked(tmp_path):
     assert (best.entry.id, best.by_words) == ("a", None)
     assert best.by_meaning == pytest.approx(1, abs=0.01)
     assert (state.embedder[:9], state.troubles) == ("endpoint-", ())
-    assert {text for _, body in seen for text in body["input"]} == {"the car", "the house", "automobile"}
-    assert {key for key, _ in seen} == {f"Bearer {KEY}"}
+    assert {text for _, _, body in seen for text in body["input"]} == {"the car", "the house", "automobile"}
+    assert {headers["authorization"] for _, headers, _ in seen} == {f"Bearer {KEY}"}
 
 
 def test_words_serve_while_the_endpoint_is_away_and_the_trouble_is_told(tmp_path):
@@ -46,7 +44,10 @@ def test_another_choice_makes_the_vectors_anew_from_what_is_there(tmp_path):
         index.add(ENTRIES)
         index.fold()
         assert index.state().embedder.startswith("table-")
-    with serving() as (url, _), closing(open_index(tmp_path, Embedding(url=url, model="small", size=3), folds=False)) as index:
+    with (
+        endpoint(two_things) as (url, _),
+        closing(open_index(tmp_path, Embedding(url=url, model="small", size=3), folds=False)) as index,
+    ):
         assert index.search(Query("house", deadline=30.0)).lacking == {"meaning"}
         index.fold()
         assert index.state().embedder.startswith("endpoint-")
@@ -59,34 +60,9 @@ def test_weights_that_are_none_are_refused_where_they_were_named(tmp_path):
         open_index(tmp_path, Embedding(str(tmp_path / "model")))
 
 
-@contextmanager
-def serving():
-    """An endpoint that knows two things: what drives, and the rest. Its URL, and keys and bodies of what it was asked."""
-    seen = []
-
-    class Asked(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            seen.append((self.headers["authorization"], body))
-            rows = [
-                {"index": place, "embedding": [1, 0, 0] if "car" in text or "auto" in text else [0, 1, 0]}
-                for place, text in enumerate(body["input"])
-            ]
-            data = json.dumps({"data": rows}).encode()
-            self.send_response(200)
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Asked)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1", seen
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def two_things(_path, texts):
+    """What drives, and the rest."""
+    return 200, [
+        {"index": place, "embedding": [1, 0, 0] if "car" in text or "auto" in text else [0, 1, 0]}
+        for place, text in enumerate(texts)
+    ]

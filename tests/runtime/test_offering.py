@@ -188,6 +188,14 @@ def test_sessions_of_one_client_share_what_the_provider_has_in_its_cache(line):
     assert [names(each)[-1] for each in small] == ["github__create_issue", "post__send_mail"]
 
 
+def test_a_shared_offer_too_is_found_by_its_prompt_where_no_reply_came(tmp_path, store, line):
+    first = line.ask(asked("Create an issue.", tools=MANY), 1.0)
+    line.ask(asked("Send a mail to Ann.", tools=MANY), 200.0)
+    request = asked("Send a mail to Ann.", "Half a rep", "Go on.", tools=MANY)
+
+    assert names(Line(tmp_path, store, Shelf()).ask(request, 201.0)) == names(first)
+
+
 def test_ghosts_take_no_more_than_their_share_of_the_window_and_count_in_it(tmp_path, store):
     def create_issue(title: str) -> str:
         return title

@@ -19,6 +19,7 @@ from tiktoken_ext import openai_public
 import hotset
 from hotset.tokens import Encoding, count, warm
 from hotset.tokens.encodings import vocabulary
+from tests.campaign import sample
 
 PUBLISHED = {
     Encoding.O200K: "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
@@ -79,7 +80,7 @@ def test_samples_count_as_the_reference_counts_them(reference, text):
     assert count(text, encoding) == counted(text)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=sample(80, 200))
 @given(text=st.text())
 def test_any_text_counts_as_the_reference_counts_it(reference, text):
     encoding, counted = reference
@@ -159,9 +160,9 @@ def test_the_text_of_special_tokens_is_plain_text(text):
 def test_a_megabyte_of_anything_is_counted_in_bounded_time(sign):
     warm()
     text = (sign * 1_000_000)[:1_000_000]
-    began = time.perf_counter()
+    began = time.process_time()
     assert 0 < count(text) <= 1_000_000
-    assert time.perf_counter() - began < 10  # a third of a second by itself; the machine may be busy
+    assert time.process_time() - began < 10  # a third of a second when nothing else runs
 
 
 def test_a_text_without_any_place_to_cut_is_off_by_a_few_tokens_at_most(reference):
@@ -172,11 +173,11 @@ def test_a_text_without_any_place_to_cut_is_off_by_a_few_tokens_at_most(referenc
 
 def test_what_was_counted_before_costs_no_second_count():
     text = "".join(f"line {number} of a long page\n" for number in range(40_000))
-    began = time.perf_counter()
+    began = time.process_time()
     first = count(text)
-    between = time.perf_counter()
+    between = time.process_time()
     assert count(text) == count(text.encode()) == first
-    assert time.perf_counter() - between < (between - began) / 2
+    assert time.process_time() - between < (between - began) / 2
 
 
 def test_encodings_do_not_share_what_they_remember():

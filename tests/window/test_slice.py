@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hotset import tokens
 from hotset.nouns.retrieval import END, JsonPath, Lines, Question, Regex, Rows, Symbol, Whole
 from hotset.window.slice import cut
+from tests.campaign import sample
 
 ROOM = 2000
 TEXT = "".join(f"line number {number} of the story\n" for number in range(1, 413))
@@ -393,7 +394,7 @@ _texts = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=sample(150, 400), deadline=None)
 @given(_texts, _hows, st.integers(1, 200))
 def test_no_slice_is_larger_than_its_budget_and_every_cut_is_told(text, how, room):
     made = sliced(text, how, room)
@@ -404,7 +405,7 @@ def test_no_slice_is_larger_than_its_budget_and_every_cut_is_told(text, how, roo
         assert made.text == text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sample(80, 200), deadline=None)
 @given(_texts.filter(lambda text: "..." not in text), st.integers(1, 60))
 def test_lines_are_verbatim(text, first):
     made = cut(text, Lines(((first, first + 5),)), 10_000, tokens.count)

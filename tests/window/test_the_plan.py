@@ -15,6 +15,7 @@ from hotset.nouns.window import WHOLE, Cause, Form, Piece, Spot
 from hotset.window.birth import content_id
 from hotset.window.plan import plan
 from hotset.window.policies import POLICIES
+from tests.campaign import sample
 from tests.window.talk import Talk, code, moment, piece
 
 LOSSLESS = re.compile(r'retrieve_context\(id="([crp][0-9a-f]{11,15})"')
@@ -61,7 +62,7 @@ knobs = st.builds(
 
 @pytest.mark.row("C1")
 @pytest.mark.row("V4")
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=sample(60, 150))
 @given(conversations(), knobs)
 def test_every_page_is_shown_whole_or_names_what_brings_it_back_and_what_people_said_is_never_touched(talk, knobs):
     made = _planned(talk, knobs)
@@ -89,7 +90,7 @@ def _says_all(text: bytes, piece: Piece) -> bool:
 
 
 @pytest.mark.row("X3")
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=sample(40, 100))
 @given(conversations(), knobs)
 def test_a_plan_is_the_same_anywhere_and_planning_what_was_sent_changes_nothing(talk, knobs):
     made = _planned(talk, knobs)

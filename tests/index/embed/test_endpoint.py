@@ -1,12 +1,10 @@
 """An endpoint that speaks OpenAI's `/embeddings`, asked over real HTTP; and one that does not speak it well."""
 
-import json
 import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
+from tests.embedders import endpoint
 
 from hotset.errors import BadConfig, UpstreamFailed
 from hotset.index.embed.endpoint import Address, Endpoint
@@ -15,7 +13,7 @@ KEY = "sk-not-a-real-one"
 
 
 def test_texts_come_back_as_vectors_of_length_one_in_their_order():
-    with serving(lambda _, texts: (200, vectors_of(texts)[::-1])) as (url, seen):
+    with endpoint(lambda _, texts: (200, vectors_of(texts)[::-1])) as (url, seen):
         vectors = Endpoint(Address(url, "small", 3, KEY)).embed(["aaa", "b", "", "  ", "cc"])
     assert vectors.dtype == np.float32
     assert vectors.shape == (5, 3)
@@ -30,7 +28,7 @@ def test_texts_come_back_as_vectors_of_length_one_in_their_order():
 
 def test_many_and_long_texts_go_in_several_requests_of_bounded_size():
     texts = ["a" * (index % 50 + 1) for index in range(300)] + ["b" * 1_000_000] * 20
-    with serving(lambda _, some: (200, vectors_of(some))) as (url, seen):
+    with endpoint(lambda _, some: (200, vectors_of(some))) as (url, seen):
         vectors = Endpoint(Address(url, "small", 3)).embed(texts)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1)
     sent = [body["input"] for _, _, body in seen]
@@ -47,7 +45,7 @@ def test_nothing_is_asked_where_there_is_nothing_to_embed():
 
 
 def test_half_a_surrogate_pair_does_no_harm():
-    with serving(lambda _, texts: (200, vectors_of(texts))) as (url, seen):
+    with endpoint(lambda _, texts: (200, vectors_of(texts))) as (url, seen):
         Endpoint(Address(url, "small", 3)).embed(["broken \ud800 text"])
     assert seen[0][2]["input"] == ["broken ? text"]
 
@@ -78,7 +76,7 @@ def test_half_a_surrogate_pair_does_no_harm():
     ],
 )
 def test_an_answer_that_cannot_be_used_is_told_without_the_key_or_the_texts(status, answer, told):
-    with serving(lambda *_: (status, answer)) as (url, _), pytest.raises(UpstreamFailed) as error:
+    with endpoint(lambda *_: (status, answer)) as (url, _), pytest.raises(UpstreamFailed) as error:
         Endpoint(Address(url, "small", 3, KEY)).embed(["a private text", "another"])
     assert told in str(error.value)
     assert KEY not in str(error.value)
@@ -89,7 +87,7 @@ def test_a_server_that_is_not_there_or_never_answers_is_an_error_in_bounded_time
     with pytest.raises(UpstreamFailed, match="cannot be asked"):
         Endpoint(Address("http://127.0.0.1:9", "small", 3)).embed(["text"])
     release = threading.Event()
-    with serving(lambda *_: (200, release.wait(10) or {})) as (url, _):
+    with endpoint(lambda *_: (200, release.wait(10) or {})) as (url, _):
         with pytest.raises(UpstreamFailed, match="timed out"):
             Endpoint(Address(url, "small", 3, seconds=0.05)).embed(["text"])
         release.set()
@@ -114,38 +112,3 @@ def test_a_url_that_cannot_be_one_is_refused(url):
 
 def vectors_of(texts):
     return [{"index": index, "embedding": [len(text), 1, 0]} for index, text in enumerate(texts)]
-
-
-@contextmanager
-def serving(answer):
-    """A server on a free port: its URL, and what it was asked. A list of rows is put where the protocol has them."""
-    seen = []
-
-    class Asked(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            seen.append((self.path, {name.lower(): value for name, value in self.headers.items()}, body))
-            status, reply = answer(self.path, body["input"])
-            if isinstance(reply, list) and reply:
-                reply = {"object": "list", "data": reply, "model": body["model"]}
-            data = reply if isinstance(reply, bytes) else json.dumps(reply if isinstance(reply, (dict, list)) else {}).encode()
-            try:
-                self.send_response(status)
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-            except OSError:  # whoever asked has left
-                self.close_connection = True
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Asked)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1/", seen
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

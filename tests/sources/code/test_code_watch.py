@@ -64,10 +64,12 @@ def _watching(root: Path, data: Path, parsers: Parsers, *, polling: bool) -> Ite
 
 
 def _wait_until_it_watches(root: Path, watched: _Watched) -> None:
-    deadline = time.monotonic() + 30
+    deadline, probe = time.monotonic() + 30, ""
     while not watched.reports and time.monotonic() < deadline:
-        write(root, {"probe.md": f"# {time.monotonic()}\n"})
+        probe = f"{time.monotonic()}"
+        write(root, {"probe.md": f"# {probe}\n"})
         time.sleep(0.1)
+    watched.until(lambda: probe in watched.index.text())
 
 
 @pytest.mark.row("V3")
@@ -90,7 +92,7 @@ def test_saved_deleted_renamed_and_new_files_are_followed(polling, root, data, p
 def test_what_git_does_under_its_lock_becomes_one_batch(root, data, parsers) -> None:
     (root / ".git").mkdir()
     with _watching(root, data, parsers, polling=False) as watched:
-        time.sleep(0.6)  # the probes have been told of
+        time.sleep(0.6)  # the last of the probes may be told of twice
         before = len(watched.reports)
         (root / ".git/index.lock").write_text("")
         for at in range(5):

@@ -309,6 +309,10 @@ def test_a_name_is_found_by_its_own_where_that_means_one_tool(catalogue):
     assert catalogue.resolve("files__read_file").tool.own_name == "read_file"
     assert catalogue.resolve("read_file").tool.name == "files__read_file"
     assert catalogue.resolve("files.read-file").tool.name == "files__read_file"
+    assert catalogue.resolve("Files/READ_FILE").tool.name == "files__read_file"
+    for nothing in ("", "__", "-"):
+        with pytest.raises(NotFound):
+            catalogue.resolve(nothing)
     with pytest.raises(NotFound, match="files__search, web__search"):
         catalogue.resolve("search")
     catalogue.deny("web__search")

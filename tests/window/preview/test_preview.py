@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotset.window.preview import ContentType, Origin, Preview, closing, preview, sniff
+from tests.campaign import sample
 from tests.window.preview.samples import SAMPLES, Sample, functions, shell
 
 ROOM = 1500
@@ -60,7 +61,7 @@ def test_every_line_is_the_source_s_or_marked_as_ours(sample, room):
         assert [line for line in found.text.split("\n") if line not in source and not line.startswith(OURS)] == []
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=sample(100, 300), deadline=None)
 @given(text=texts, origin=origins, room=st.integers(-5, 3000))
 def test_any_text_gets_a_preview_that_keeps_to_its_room_and_to_its_source(text, origin, room):
     found = preview(text, origin, room)
@@ -73,7 +74,7 @@ def test_any_text_gets_a_preview_that_keeps_to_its_room_and_to_its_source(text, 
     assert preview(text, origin, room) == found
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sample(40, 100), deadline=None)
 @given(text=texts, room=st.integers(200, 2000))
 def test_shown_lines_and_gaps_together_are_the_whole_text(text, room):
     """Whoever follows the marks of a preview made of lines finds every line exactly once, in order."""

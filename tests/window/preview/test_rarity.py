@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hotset.window.preview import ContentType, Origin, Preview, preview
 from hotset.window.preview.rarity import odd_lines, odd_rows
 from hotset.window.preview.records import records, records_of
+from tests.campaign import sample
 from tests.window.preview.samples import shell
 
 WORDS = tuple(
@@ -216,7 +217,7 @@ def test_where_everything_is_unlike_everything_else_nothing_is_odd():
     assert odd_lines(lines) == {}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sample(40, 100), deadline=None)
 @given(columns=st.lists(st.lists(st.text(max_size=6), min_size=20, max_size=20), max_size=5))
 def test_only_few_rows_are_ever_odd(columns):
     assert len(odd_rows(columns)) <= 2
@@ -266,7 +267,7 @@ def test_objects_in_an_object_are_rows_too():
     assert '… $.opal_13: { "enabled": true, "limit": 7, "override": "ticket-8812" }' in shown
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sample(40, 100), deadline=None)
 @given(
     value=st.recursive(
         st.none() | st.integers() | st.text(max_size=5),

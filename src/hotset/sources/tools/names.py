@@ -131,8 +131,9 @@ class Names:
     def spelt_otherwise(self, name: str) -> tuple[str, ...]:
         """Full and own names that differ from it in case and separators only."""
         plain = _plain(name)
-        longer = (full for full in self._full if len(full) >= len(plain))
-        return tuple(full for full in longer if plain in (_plain(full), _plain(full.partition("__")[2])))
+        ends = (plain[-1:], plain[-1:].upper(), "_", "-")
+        maybe = (full for full in self._full if len(full) >= len(plain) and full.endswith(ends))
+        return tuple(full for full in maybe if plain in (_plain(full), _plain(full.partition("__")[2]))) if plain else ()
 
     def near(self, name: str, most: int = 3) -> tuple[str, ...]:
         """The names that are most like it, best first."""

@@ -12,8 +12,8 @@ Python, which has nothing of ours.
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.machinery
-import importlib.util
 import os
 import sys
 import threading
@@ -21,13 +21,16 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, ModuleType
-from typing import Any
+
+TYPE_CHECKING = False  # typing takes longer to import than most of what is called here takes to run
+if TYPE_CHECKING:
+    from typing import Any
 
 _SETTLED_NS = 2_000_000_000  # the coarsest clock of a file system: two changes within it can leave the same time
 
 
-class Unknown(Exception):
-    """No script has a function of this name; the message names those that there are."""
+class Uncallable(Exception):
+    """There is no such function, or it cannot take these arguments; the message says which there are, or why."""
 
 
 class Takes:
@@ -62,7 +65,7 @@ class Offered:
             return {name: script.functions[function] for name, (script, function) in self._named().items()}
 
     def function(self, name: str) -> tuple[Callable[..., Any], Takes]:
-        """Raises `Unknown`, and whatever the script raises when it is imported."""
+        """Raises `Uncallable`, and whatever the script raises when it is imported."""
         with self._lock:
             self._refresh()
             script, function = self._find(name)
@@ -70,7 +73,7 @@ class Offered:
             self._remember()
             found = getattr(module, function, None)
             if not callable(found):
-                raise Unknown(f"{script.name}.py defines {function}, and it is no function any more once it has run")
+                raise Uncallable(f"{script.name}.py defines {function}, and it is no function any more once it has run")
             return found, script.functions[function]
 
     def _named(self) -> dict[str, tuple[_Script, str]]:
@@ -96,7 +99,7 @@ class Offered:
         for script in self._scripts:
             if script.trouble is not None and stem in ("", script.name):
                 raise script.trouble
-        raise Unknown(f"no tool {name[:80]!r} here; there are {', '.join(named) or 'none'}")
+        raise Uncallable(f"no tool {name[:80]!r} here; there are {', '.join(named) or 'none'}")
 
     def _load(self, script: _Script) -> ModuleType:
         beside = os.path.dirname(script.path)
@@ -104,10 +107,9 @@ class Offered:
             sys.path.insert(0, beside)
         importlib.invalidate_caches()
         loader = _Loader(_module_name(script.name), script.path, script.stamp.content)
-        spec = importlib.util.spec_from_loader(loader.name, loader, origin=script.path)
-        assert spec is not None
-        spec.has_location = True
-        module = importlib.util.module_from_spec(spec)
+        module = ModuleType(loader.name)
+        module.__file__, module.__loader__ = script.path, loader
+        module.__spec__ = importlib.machinery.ModuleSpec(loader.name, loader, origin=script.path)
         sys.modules[loader.name] = module
         try:
             loader.exec_module(module)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hotset.errors import ToolFailed
 from hotset.index.breaker import Breaker
 from hotset.nouns.tool import Launch, Origin, Returned, Source, Stdio, Tooling
-from hotset.sealing import Known, seal
 from hotset.sources.tools.running.channel import ServerGone
 from hotset.sources.tools.running.keeping import Use, in_the_way, patience, used
 from hotset.sources.tools.running.processes import Warden
@@ -401,6 +400,8 @@ def _told(source: Source, words: str) -> str:
 
 def _sealed(source: Source, words: str) -> str:
     """What a server says may hold keys; those of its own configuration are known, whatever they look like."""
+    from hotset.sealing import Known, seal  # noqa: PLC0415 - 50 ms that no start pays
+
     given = source.launch.env if isinstance(source.launch, Stdio) else source.launch.headers if source.launch is not None else {}
     known = Known({value.encode("utf-8", "surrogatepass"): "configured" for value in given.values()})
     return seal(words, known).text[-_LONGEST_WORDS:]

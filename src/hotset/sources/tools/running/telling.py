@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 import os
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+
+TYPE_CHECKING = False  # typing takes longer to import than most of what is called here takes to run
+if TYPE_CHECKING:
+    from typing import Any
 
 _LONGEST = 4_000  # characters of a traceback
 _DEEPEST = 100  # beyond it a value is told as Python would print it
@@ -60,11 +62,17 @@ def _text(text: str) -> dict[str, Any]:
 
 
 def _blob(content: bytes) -> dict[str, Any]:
-    encoded = base64.b64encode(content).decode()
+    encoded = _base64(content)
     for magic, kind in _PICTURES:
         if content.startswith(magic):
             return {"type": "image", "data": encoded, "mimeType": kind}
     return {"type": "resource", "resource": {"uri": "result:bytes", "mimeType": "application/octet-stream", "blob": encoded}}
+
+
+def _base64(content: bytes) -> str:
+    import base64  # noqa: PLC0415 - few give bytes
+
+    return base64.b64encode(content).decode()
 
 
 def _plain(value: Any, depth: int = 0) -> Any:  # noqa: C901, PLR0911 - one case a kind of value
@@ -77,7 +85,7 @@ def _plain(value: Any, depth: int = 0) -> Any:  # noqa: C901, PLR0911 - one case
     if isinstance(value, float):
         return value if math.isfinite(value) else None  # JSON has no word for it
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return base64.b64encode(bytes(value)).decode()
+        return _base64(bytes(value))
     fields = _fields(value)
     if fields is not None:
         return {name: _plain(each, depth + 1) for name, each in fields.items()}

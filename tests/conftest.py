@@ -1,0 +1,35 @@
+"""What holds for every test, wherever it stands."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from hotset import tokens
+
+_MEMORY = "/dev/shm"
+_ROOM = 2 << 30  # bytes; a run needs some hundred MB, for the folder of a test that passed is removed at once
+
+# Before anything asks for a name: a machine whose name server is silent waits ten seconds or more for each.
+os.environ.setdefault("RES_OPTIONS", "timeout:1 attempts:1")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The folders of tests lie in memory, where there is room: much of their time is that of a disk which syncs."""
+    kept = config.getini("tmp_path_retention_policy") == "all"  # they would pile up there
+    if not kept and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _MEMORY)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: many tests wait, for a process that starts or a clock that runs."""
+    return (os.cpu_count() or 1) + 1
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _tokenizer() -> None:
+    """Is loaded: on a busy machine the first plan of a process would wait for it longer than a call waits for its plan."""
+    tokens.warm()
