@@ -6,14 +6,20 @@ import os
 import shutil
 
 import pytest
+from hypothesis import settings
 
 from hotset import tokens
+from tests.campaign import sample
 
 _MEMORY = "/dev/shm"
 _ROOM = 2 << 30  # bytes; a run needs some hundred MB, for the folder of a test that passed is removed at once
 
 # Before anything asks for a name: a machine whose name server is silent waits ten seconds or more for each.
 os.environ.setdefault("RES_OPTIONS", "timeout:1 attempts:1")
+
+# For properties that do not say how many examples they need.
+settings.register_profile("hotset", max_examples=sample(50, 100))
+settings.load_profile("hotset")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -121,3 +121,22 @@ def test_any_toml_comes_back_without_the_table(pieces):
 
     assert tomllib.loads(put)["mcp_servers"]["hotset"] == {"command": "hotset", "args": ["mcp"]}
     assert tomllib.loads(take_toml(put, ("mcp_servers", "hotset"))) == tomllib.loads(text)
+
+
+@pytest.mark.parametrize("client", ["cursor", "vscode"])
+def test_a_program_that_starts_servers_elsewhere_is_told_to_name_its_project(desk: Desk, client: str):
+    desk.run("connect", client)
+
+    entry = decoded(path_of(desk, client).read_text())[CLIENTS[client].container]["hotset"]
+    assert entry["args"][-3:] == ["mcp", "--project", "${workspaceFolder}"]
+
+
+def test_a_store_and_a_project_that_were_chosen_stand_in_the_entry(desk: Desk):
+    desk.run("connect", "codex", "--data", "there", "--project", ".")
+    desk.run("connect", "claude", "--data", "there")
+
+    codex = tomllib.loads(path_of(desk, "codex").read_text())["mcp_servers"]["hotset"]["args"]
+    claude = json.loads(path_of(desk, "claude").read_text())["mcpServers"]["hotset"]["args"]
+    data = ["--data", str(desk.project.resolve() / "there")]
+    assert codex[-5:] == ["mcp", "--project", str(desk.project.resolve()), *data]
+    assert claude[-3:] == ["mcp", *data]

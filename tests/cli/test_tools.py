@@ -127,3 +127,14 @@ def test_nothing_is_known_on_a_fresh_machine_and_that_is_said(desk: Desk):
         assert told.code == 1
         assert "hotset tools" in told.err
     assert desk.run("tools", "restore", "created__nothing").code == 1
+
+
+def test_a_server_that_never_answers_holds_up_no_call_of_another(notes: Desk):
+    mute = {"command": sys.executable, "args": ["-I", "-S", "-c", f"open({str(notes.home / 'asked')!r}, 'w'); input(); input()"]}
+    servers = next(path for path in notes.home.rglob("servers.json"))
+    servers.write_text(json.dumps({"mcpServers": {**json.loads(servers.read_text())["mcpServers"], "mute": mute}}))
+
+    assert notes.run("tools", "use", "notes__add_note", "title=a", "text=b").out == "kept a\n"
+    assert notes.run("tools", "pin", "add_note").code == 0
+    assert notes.run("tools", "unpin", "add_note").code == 0
+    assert not (notes.home / "asked").exists()

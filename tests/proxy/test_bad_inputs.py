@@ -10,7 +10,7 @@ import gzip
 import json
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -20,7 +20,8 @@ from hotset.testing import ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from tests.campaign import sample
 from tests.proxy.conftest import Pair
-from tests.proxy.wire import DIALECTS, PATHS, call, post, question
+from tests.proxy.test_killed import wait_until
+from tests.proxy.wire import DIALECTS, PATHS, Answer, call, post, question
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -121,10 +122,22 @@ READABLE = {
     ).encode(),
 }
 
+LARGE = 1 << 20  # bytes; to count the tokens of more takes seconds, and a busy machine may need longer than a call waits
+
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     """One proxy for the whole catalogue: whatever comes in, it must still serve the next one."""
+    yield from _world(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """One more, for what is kept and may be too large for a busy machine to plan in time: that is an event."""
+    yield from _world(tmp_path_factory)
+
+
+def _world(tmp_path_factory) -> Iterator[Pair]:
     folder = tmp_path_factory.mktemp("catalogue") / "data"
     with (
         ScriptedUpstream() as upstream,
@@ -134,9 +147,13 @@ def shared(tmp_path_factory):
 
 
 def _assert_still_serves(world: Pair) -> None:
-    answer = post(world.address, "openai-chat", question("openai-chat", "still there?"))
+    answer = _answer(world)
     assert answer.status == 200
     assert answer.header("x-hotset-degraded") is None
+
+
+def _answer(world: Pair) -> Answer:
+    return post(world.address, "openai-chat", question("openai-chat", "still there?"))
 
 
 @pytest.mark.row("C9")
@@ -161,18 +178,20 @@ def test_what_cannot_be_read_passes_untouched_and_leaves_no_trace(shared, dialec
 
 @pytest.mark.row("C9")
 @pytest.mark.parametrize("name", READABLE)
-def test_what_is_odd_but_readable_passes_and_is_kept(shared, name):
-    before = shared.turns()
+def test_what_is_odd_but_readable_passes_and_is_kept(kept, name):
+    before = kept.turns()
 
-    answer = post(shared.address, "openai-chat", READABLE[name])
+    answer = post(kept.address, "openai-chat", READABLE[name])
 
-    assert shared.upstream.requests[-1].body == READABLE[name]
+    assert kept.upstream.requests[-1].body == READABLE[name]
     assert 200 <= answer.status < 500
-    assert answer.header("x-hotset-degraded") is None
-    after = shared.turns()
+    degraded = answer.header("x-hotset-degraded")
+    assert degraded is None or (len(READABLE[name]) > LARGE and degraded == "planning took too long")
+    after = kept.turns()
     assert [turn for turn in after if turn in before] == before, "an earlier turn changed"
     assert len(after) == len(before) + 1
-    _assert_still_serves(shared)
+    wait_until(lambda: degraded is None or _answer(kept).header("x-hotset-degraded") is None)
+    _assert_still_serves(kept)
 
 
 @pytest.mark.parametrize("depth", [900, 1100, 3000, 12_000])

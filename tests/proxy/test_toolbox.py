@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import http.client
+import json
 import re
 import sys
 import threading
@@ -20,6 +22,7 @@ from hotset.errors import DiskFull
 from hotset.nouns.deposit import Kept, Noted
 from hotset.nouns.embedding import OFF, Embedding
 from hotset.nouns.page import Kind
+from hotset.nouns.tool import Returned
 from hotset.runtime.difference import difference
 from hotset.runtime.faults import MOST_USES
 from hotset.runtime.offering import beginning, names
@@ -108,6 +111,7 @@ def _events(world: Pair, name: str) -> list[dict[str, object]]:
         return [event.detail for event in store.events() if event.name == name]
 
 
+@pytest.mark.row("L4")
 def test_a_tool_is_found_and_used_and_the_client_sees_only_what_was_said(talk):
     conversation, world = talk(
         Say("I look.", calls=(Call("find_tools", {"query": "open an issue on github"}),), thinking="Which tool?"),
@@ -132,6 +136,7 @@ def test_a_tool_is_found_and_used_and_the_client_sees_only_what_was_said(talk):
     assert _events(world, "ToolsFound") == [{"count": 1, "failed": 0}]
 
 
+@pytest.mark.row("L3")
 def test_a_tool_that_fits_the_first_prompt_stands_in_the_list_and_is_called_by_its_name(talk):
     tools = shelf()
     conversation, world = talk(Say(calls=(Call(ISSUE, {"title": "It broke"}),)), Say("Done."), Say("Bye."), tools=tools)
@@ -471,6 +476,7 @@ def _session(place, dialect: str, *, stream: bool) -> Talk:
     return talk
 
 
+@pytest.mark.row("L3")
 def test_a_restart_with_other_servers_in_mid_session_sends_the_same_prefix(tmp_path, dialect, stream):
     """And costs the same, to the token: the provider's cache never breaks."""
     with ScriptedUpstream(_script(), strict=True) as whole, _proxy(tmp_path / "whole", whole, shelf()) as proxy:
@@ -552,6 +558,33 @@ def test_what_a_tool_gave_comes_back_by_the_tools_name(talk):
     assert f"tool {ISSUE}" in by_name
     assert "Issue 17 is open: It broke" in by_name
     assert "Issue 17 is open: It broke" in by_words
+
+
+def test_an_image_is_shown_where_results_can_carry_one_and_told_where_not(talk, dialect):
+    data = base64.b64encode(_png(1200, 800) + bytes(range(256)) * 2400).decode()
+
+    def screenshot() -> Returned:
+        """Take a screenshot."""
+        blocks = [{"type": "text", "text": "Here."}, {"type": "image", "data": data, "mimeType": "image/png"}]
+        return Returned(json.dumps(blocks).encode())
+
+    calls = (use("screen__screenshot"),)
+    conversation, world = talk(Say(calls=calls), Say("A cat."), Say("Bye."), tools=Shelf(screen=[screenshot]))
+    conversation.say(OTHER)
+    conversation.say("Thanks.")
+
+    shown = asked(world.upstream.requests[1]).messages
+    assert "Here.\n[image, image/png, 614," in _results(world.upstream.requests[1])[0]
+    images = [part.content for message in shown for part in message.parts if part.kind is Kind.IMAGE]
+    assert images == ([] if dialect == "openai-chat" else [base64.b64decode(data)])
+    _assert_nothing_was_seen(conversation, world)
+    with world.store() as store:
+        assert all(bill.sent.input + bill.sent.cache_write < 10_000 for bill in store.bills())
+
+
+def _png(width: int, height: int) -> bytes:
+    size = width.to_bytes(4, "big") + height.to_bytes(4, "big")
+    return b"\x89PNG\r\n\x1a\n" + (13).to_bytes(4, "big") + b"IHDR" + size
 
 
 def test_what_cannot_be_kept_is_not_promised(pair, dialect):

@@ -1,11 +1,13 @@
 """A server that the tests start, with nothing but the standard library: `notes_server.py FOLDER`.
 
-Every start is a line in FOLDER/starts. What it says of its tools stands in FOLDER/tools.json, where a test can change it.
+Every start is a line in FOLDER/starts. What it says of its tools stands in FOLDER/tools.json, where a test can change it; it says
+nothing of them while there is a FOLDER/hold.
 """
 
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 FOLDER = Path(sys.argv[-1])
@@ -46,6 +48,8 @@ def answer(message):
             info = {"name": "notes", "version": "1"}
             return {"result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}}
         case "tools/list":
+            while (FOLDER / "hold").exists():
+                time.sleep(0.01)
             told = FOLDER / "tools.json"
             return {"result": {"tools": json.loads(told.read_text()) if told.exists() else TOOLS}}
         case "tools/call":

@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -312,6 +313,23 @@ def test_over_the_limit_the_least_recently_used_process_ends_and_a_pinned_one_ne
             toolbox.use(f"{name}__add_note", {"title": "a", "text": "b"})
         assert {each.source for each in toolbox.running()} >= {"one", "four"}
         assert "two" not in {each.source for each in toolbox.running()}
+
+
+def test_whoever_asks_while_servers_are_asked_waits_for_their_answers_too(place: Place, toolbox: Toolbox):
+    place.serve("notes")
+    hold = place.folder / "notes" / "hold"
+    hold.touch()
+    with ThreadPoolExecutor() as threads:
+        warming = threads.submit(toolbox.warm)
+        while not place.starts("notes"):
+            assert not warming.done()
+        found = threads.submit(toolbox.find, "write a note")
+        used = threads.submit(toolbox.use, "notes__add_note", {"title": "a", "text": "b"})
+        wait([found, used], timeout=1.0, return_when=FIRST_COMPLETED)
+        hold.unlink()
+
+    assert found.result()[0].tool.name == "notes__add_note"
+    assert used.result().text == "kept a"
 
 
 def notes_server_tools() -> list[dict]:

@@ -108,7 +108,13 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 
 def _result(given: Answer) -> dict[str, Any]:
     block = {"type": "tool_result", "tool_use_id": given.call, "content": changes.plain(given.text)}
-    return block | {"is_error": True} if given.failed else block
+    if given.failed:  # then it may say nothing but text
+        return block | {"is_error": True}
+    if not given.images:
+        return block
+    sources = [{"type": "base64", "media_type": each.media, "data": each.data} for each in given.images]
+    said = {"type": "text", "text": changes.plain(given.text)}
+    return block | {"content": [said, *({"type": "image", "source": source} for source in sources)]}
 
 
 def _is_said(raw: bytes) -> bool:

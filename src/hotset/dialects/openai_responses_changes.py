@@ -44,10 +44,7 @@ def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
 
 
 def answer(results: Sequence[Answer]) -> tuple[bytes, ...]:
-    return tuple(
-        wire.encode({"type": "function_call_output", "call_id": each.call, "output": changes.plain(each.text)})
-        for each in results
-    )
+    return tuple(wire.encode({"type": "function_call_output", "call_id": each.call, "output": _output(each)}) for each in results)
 
 
 def say(text: str) -> bytes:
@@ -94,6 +91,12 @@ def _output_slots(kind: str, item: Node, output: Node | None) -> Iterator[Slot |
         yield rewording.text_member(item, "output", output) if is_free or is_said else None
     for block in blocks:
         yield _text_slot(block) or (rewording.text_block(block, "input_text") if is_free else None)
+
+
+def _output(given: Answer) -> str | list[dict[str, Any]]:
+    text = changes.plain(given.text)
+    images = [{"type": "input_image", "image_url": f"data:{each.media};base64,{each.data}"} for each in given.images]
+    return [{"type": "input_text", "text": text}, *images] if images else text
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:

@@ -67,6 +67,13 @@ class ToolSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    media: str
+    data: str
+    """In base64."""
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What one of our own tools said to a call."""
 
@@ -74,6 +81,8 @@ class Answer:
     """The id that the provider gave to the call."""
     text: str
     failed: bool = False
+    images: tuple[Image, ...] = ()
+    """Behind the text, where the dialect's results can carry any: the text tells of them anyway."""
 
 
 @dataclass(frozen=True, slots=True)

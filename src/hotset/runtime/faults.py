@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from hotset import tokens
 from hotset.dialects.port import Dialect
 from hotset.dialects.view import OwnCall, Round
 from hotset.errors import Malformed
@@ -17,6 +16,7 @@ from hotset.nouns.window import WHOLE, Form, Spot
 from hotset.runtime import retrieval
 from hotset.runtime.bounded import Bounded
 from hotset.runtime.following import Follower
+from hotset.runtime.lines import weigh
 from hotset.runtime.offering import Ours, ours
 from hotset.runtime.planning import Prepared
 from hotset.runtime.using import Asked, Using
@@ -121,7 +121,7 @@ class Faults:
         prepared = self.prepared
         scale = prompt_of(prepared.bill.sent) / prepared.estimated if prepared.estimated else 1.0
         grown = (message.raw for message in self.outgoing.messages[len(prepared.outgoing.messages) :])
-        return round(prepared.window / scale) - prepared.estimated - sum(map(tokens.count, (*grown, *asked.raws)))
+        return round(prepared.window / scale) - prepared.estimated - sum(map(weigh, (*grown, *asked.raws)))
 
     async def _result(self, call: OwnCall, room: int, here: Place, now: float) -> Answer:
         try:

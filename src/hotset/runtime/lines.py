@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock
@@ -16,6 +17,9 @@ from hotset.tokens import Encoding
 
 _AROUND = 4
 """Tokens that a message takes beside its parts: its role, its ids."""
+
+_IN_BASE64 = re.compile(rb"[A-Za-z0-9+/]{2000,}={0,2}")
+_SMALL = 2000  # bytes; no image is so small
 
 _MOST_BYTES = 64 << 20
 """Content that weighed lines may hold on to; the parser's own memory holds most of it anyway."""
@@ -51,7 +55,7 @@ class Scales:
 
     def _weigh(self, key: tuple[Chain, str], link: Link, encoding: Encoding, model: str, hidden: Hidden | None) -> Line:
         message = link.message
-        extra = _AROUND + (sum(tokens.count(raw, encoding) for raw in (*hidden.before, *hidden.after)) if hidden else 0)
+        extra = _AROUND + (sum(weigh(raw, encoding) for raw in (*hidden.before, *hidden.after)) if hidden else 0)
         line = Line(link.chain, message.role, tuple(_pieces(message.parts, encoding, model)), extra, aside=message.aside)
         with self._lock:
             if key not in self._lines:
@@ -60,6 +64,14 @@ class Scales:
             while self._size > _MOST_BYTES and len(self._lines) > 1:
                 self._size -= _size(self._lines.popitem(last=False)[1])
         return line
+
+
+def weigh(raw: bytes, encoding: Encoding = Encoding.O200K) -> int:
+    """Tokens of a message as it is sent. What stands in it in base64 is seen, not read."""
+    if len(raw) < _SMALL:
+        return tokens.count(raw, encoding)
+    bare, images = _IN_BASE64.subn(b"", raw)
+    return tokens.count(bare, encoding) + images * tokens.image(None)
 
 
 def _pieces(parts: Sequence[Part], encoding: Encoding, model: str) -> Iterator[Piece]:

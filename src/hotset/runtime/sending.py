@@ -26,6 +26,7 @@ from hotset.runtime.planning import Forbidden, Prepared, Unplanned
 from hotset.runtime.prefetches import Prefetches
 from hotset.runtime.prefetching import judged_event, offered_event
 from hotset.runtime.record import Record
+from hotset.runtime.seeing import sees
 from hotset.runtime.using import Using
 from hotset.store.port import Store
 
@@ -203,6 +204,7 @@ class Sending:
             prepared.knobs,
             agent,
             prompt_in(prepared.links),
+            sees(prepared.request.model),
             frozenset(tool.name for tool in prepared.request.tools),
             session=prepared.links[0].chain,
             again=self.machine.unheard.take(prepared.head, self.machine.clock()),

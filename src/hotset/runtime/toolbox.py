@@ -197,12 +197,26 @@ class Toolbox:
 
     def told(self, ghosts: Sequence[Ghost], max_tokens: int) -> str:
         """What `find_tools` says of them to a model."""
-        return told(ghosts, max_tokens, [name for name, _ in self.stocking.failures()])
+        return told(ghosts, max_tokens, self.stocking.silent())
 
     def knows(self, name: str) -> bool:
         """Is this the whole name of a tool that could be used?"""
         known = self.catalogue.get(name)
         return known is not None and known.state is not State.GONE and self._is_here(known.tool)
+
+    def meant(self, name: str) -> Known:
+        """The tool of that name, or of one so near that it is clear. Only where there is none are servers asked that nobody has
+        asked for their tools yet. Raises `NotFound`."""
+        found = self._gathering.now(at_once=True)  # what was changed a moment ago is used at once
+        if self._stocked != (found, len(self._bound)):
+            self._shelve(found)
+        try:
+            return self.catalogue.resolve(name)
+        except NotFound:
+            if not self.unlisted():
+                raise
+        self.stock(self._config.tooling.list_seconds)
+        return self.catalogue.resolve(name)
 
     def loaded(self, session: str) -> Sequence[Tool]:
         """Functions of this program, and what the session used lately, the latest first."""
@@ -317,11 +331,8 @@ class Toolbox:
 
     def _call(self, name: str, arguments: object) -> _Call | Used:
         """What there is to call; or, where the arguments are wrong, what a model has to know to get them right."""
-        found = self._gathering.now(at_once=True)  # what was changed a moment ago is used at once
-        if self._stocked != (found, len(self._bound)):
-            self._shelve(found)
-        known = self._meant(name)
-        tool = known.tool
+        known = self.meant(name)
+        found, tool = self._gathering.now(), known.tool
         if known.state is not State.READY:
             raise ToolRefused(f"{tool.name} cannot be called: {known.why}")
         given = read_arguments(arguments)
@@ -336,16 +347,6 @@ class Toolbox:
             return _Call(tool, given, skill=found.skills[tool.source])
         self.catalogue.may_run(source)
         return _Call(tool, given, source, pinned=self.registry.is_pinned(tool.name))
-
-    def _meant(self, name: str) -> Known:
-        """The tool of that name. It may be one of a server that nobody has asked for its tools yet. Raises `NotFound`."""
-        try:
-            return self.catalogue.resolve(name)
-        except NotFound:
-            if not self.unlisted():
-                raise
-        self.stock(self._config.tooling.list_seconds)
-        return self.catalogue.resolve(name)
 
     def _shelve(self, found: Gathered) -> None:
         functions = [each.tool for each in self._bound.values()]

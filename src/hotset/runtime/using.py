@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from msgspec.json import encode
 
@@ -23,6 +23,7 @@ from hotset.nouns.retrieval import Place
 from hotset.nouns.turn import Event
 from hotset.runtime.offering import Tools, Used
 from hotset.runtime.retrieval_telling import plain
+from hotset.runtime.seeing import seen_in
 from hotset.runtime.unheard import Done, name_of
 from hotset.window.birth import alone, content_id
 from hotset.window.slice.fit import clipped, fits
@@ -77,6 +78,8 @@ class Using:
     agent: str
     prompt: str
     """What the user asked: what a call that was not searched for is good for."""
+    sees: bool = False
+    """The model can look at images."""
     listed: frozenset[str] = frozenset()
     """The tools that the client runs itself."""
     session: str = ""
@@ -167,7 +170,8 @@ class Using:
         note = Noted(session, self.agent, Kind.TOOL_RESULT, content, asked.now, tool=tool, call=asked.call.id)
         kept = bool(content) and session is not None and await self.keep(note)
         shown = await asyncio.to_thread(_told, content, tool, wanted, asked.room, self.knobs if kept else None)
-        return asked.answered(shown, failed=used.returned.failed)
+        images = seen_in(used.returned.content) if self.sees else ()
+        return replace(asked.answered(shown, failed=used.returned.failed), images=images)
 
     def _session(self, asked: Asked) -> str:
         return asked.here.session or self.session

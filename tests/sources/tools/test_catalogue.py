@@ -1,6 +1,7 @@
 """What the catalogue knows of tools, who may run, and that nobody's word is lost."""
 
 import json
+import os
 import shutil
 import stat
 import string
@@ -17,6 +18,8 @@ from hotset.errors import BadConfig, NotFound, StoreFailed, StoreTooNew, ToolRef
 from hotset.nouns.tool import Origin, Source
 from hotset.sources.tools.catalogue import Catalogue, State
 from hotset.sources.tools.listing import LARGEST
+from hotset.sources.tools.names import Names
+from hotset.sources.tools.shelves import Shelves
 
 
 @pytest.fixture
@@ -62,6 +65,22 @@ def test_a_catalogue_that_is_open_sees_what_another_one_puts(catalogue, tmp_path
         assert catalogue.get(f"s{number}__a") is not None
 
 
+def test_a_folder_that_changed_within_a_tick_of_its_clock_is_looked_at_again(catalogue, tmp_path):
+    folder = tmp_path / "tools" / "catalogue"
+    catalogue.put(server(), [tool("a")])
+    ticked = folder.stat().st_mtime_ns
+    fresh = Names(Shelves(folder), clock_ns=lambda: ticked + 1_000_000)
+    settled = Names(Shelves(folder), clock_ns=lambda: ticked + 1_000_000_000)
+    fresh.glance(), settled.glance()
+    catalogue.put(server("web"), [tool("b", "web")])
+    os.utime(folder, ns=(ticked, ticked))  # as if the clock had not ticked since
+    fresh.glance(), settled.glance()
+    assert fresh.file_of("web__b")
+    assert not settled.file_of("web__b")  # one stat was all it cost
+    settled.follow()
+    assert settled.file_of("web__b")
+
+
 _names = st.text(string.ascii_letters + "_-. é", min_size=1, max_size=12)
 _texts = st.text(st.characters(exclude_categories=()), max_size=40)  # halves of surrogate pairs too
 _json = st.recursive(
@@ -81,7 +100,7 @@ _lists = st.lists(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_lists, st.text(max_size=20))
 def test_putting_any_list_twice_changes_nothing(tmp_path_factory, listed, instructions):
     catalogue = Catalogue(tmp_path_factory.mktemp("tools"))

@@ -5,7 +5,7 @@ import socket
 import threading
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from shop import tool
 
@@ -144,9 +144,11 @@ def _deep(levels):
         ({"$ref": "#"}, {}),
         ({"$ref": "#/$defs/none"}, {}),
         ({"$dynamicRef": "#x"}, {}),
+        ({"$dynamicAnchor": "n", "properties": {"a": {"$dynamicRef": "#n"}}, "required": ["x"]}, {}),
         ({"$id": "http://a/b", "properties": {"a": {"$id": "c", "$ref": "#/properties/a"}}}, {"a": 1}),
         (_nested(300), {"a": 1}),
         (_doubling(40), {}),
+        (_chained(200), {}),
         (_chained(5_000), {}),
         (_clique(12), {}),
         (_branching(20), _deep(30)),
@@ -168,6 +170,14 @@ def test_a_schema_that_cannot_be_checked_lets_the_call_pass(schema, arguments):
     hostile = tool("t", parameters=schema)
     assert check(hostile, arguments) == ""  # some of these would take a lifetime if nobody counted first
     assert compact(hostile)
+
+
+@pytest.mark.parametrize(
+    "schema", [_doubling(8), _chained(20), {"$ref": "#/$defs/Tree", "$defs": {"Tree": _branching(2)["$defs"]["n"]}}]
+)
+def test_references_inside_a_schema_are_followed_as_far_as_is_reasonable(schema):
+    schema = json.loads(json.dumps(schema).replace("#/$defs/n", "#/$defs/Tree"))
+    assert wrong({}, schema)[0] == "x: required and missing"
 
 
 def test_a_pattern_that_others_choke_on_is_checked_in_linear_time():
@@ -210,6 +220,7 @@ def test_values_that_are_no_json_are_the_tool_s_own_business():
     assert check(tool("write", parameters=WRITE), {"path": object()}) == ""
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(max_size=5), st.none() | st.integers() | st.text(max_size=5), max_size=4))
 def test_arguments_come_out_of_every_wrapping_as_they_went_in(arguments):
     plain = {f"x{key}": value for key, value in arguments.items()}
@@ -284,6 +295,7 @@ _schemas = st.recursive(
 )
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.dictionaries(st.text(max_size=8), _schemas, max_size=12), st.text(max_size=400), st.integers(20, 400))
 def test_a_tool_never_takes_more_room_than_it_was_given_and_says_what_was_left_out(properties, said, room):
     given_ = tool(
@@ -294,3 +306,9 @@ def test_a_tool_never_takes_more_room_than_it_was_given_and_says_what_was_left_o
     assert told == compact(given_, max_tokens=room)
     assert told == whole or "[left out: " in told
     assert "[left out: " not in whole.replace(said, "")
+
+
+def test_a_small_schema_that_unfolds_into_an_endless_one_is_told_in_bounded_room():
+    parts = {f"d{at}": {"properties": {f"p{many}": {"$ref": f"#/$defs/d{at + 1}"} for many in range(20)}} for at in range(6)}
+    schema = {"properties": {f"q{many}": {"$ref": "#/$defs/d0"} for many in range(100)}, "$defs": parts}
+    assert len(compact(tool("t", parameters=schema), max_tokens=10**9)) < 100_000

@@ -30,7 +30,7 @@ def shuffled(value, draw):
     return [shuffled(each, draw) for each in value] if isinstance(value, list) else value
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(_schemas, st.data())
 def test_the_order_of_keys_and_white_space_are_no_change(schema, data):
     one = tool("t", parameters=schema)
@@ -38,6 +38,7 @@ def test_the_order_of_keys_and_white_space_are_no_change(schema, data):
     assert digest(one) == digest(other)
 
 
+@settings(deadline=None)
 @given(
     st.text(max_size=30),
     st.integers(0, 30),
@@ -49,7 +50,7 @@ def test_any_character_is_a_change(text, at, more, field):
     assert digest(one) != digest(replace(one, **{field: text[:at] + more + text[at:]}))
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(_schemas, st.text(max_size=6), st.text(max_size=6), st.text(max_size=6))
 def test_any_character_of_a_schema_is_a_change_wherever_it_stands(schema, key, old, new):
     assume(old != new)

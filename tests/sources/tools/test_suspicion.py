@@ -2,7 +2,7 @@
 """What is found in a tool's texts, and what is honest and stays in peace."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from shop import tool
 
@@ -74,12 +74,14 @@ def test_words_in_others_letters_are_found(text):
     assert lookalikes(text)
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_text_can_be_looked_at_and_shown(text):
     hidden(text), lookalikes(text), skeleton(text), folded(text)
     assert hidden(visible(text)) in ((), hidden(visible(visible(text))))
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(max_codepoint=0x7E, min_codepoint=0x20), max_size=60))
 def test_plain_text_is_shown_as_it_is(text):
     assert visible(text) == text
@@ -192,6 +194,7 @@ def test_what_honest_servers_say_is_neither_flagged_nor_warned_of(said):
     assert found.warnings == ()
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_a_schema_of_any_bytes_can_be_looked_at(raw):
     given = tool("add")

@@ -6,7 +6,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -44,8 +44,8 @@ class Stocking:
     monotonic: Callable[[], float] = time.monotonic
     _failed: dict[str, _Failed] = field(default_factory=dict)
     """Servers that gave no list."""
-    _asking: set[str] = field(default_factory=set)
-    """Servers that are being asked."""
+    _asking: dict[str, Future[None]] = field(default_factory=dict)
+    """Servers that are being asked, for whomever."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def shelve(self, found: Gathered, functions: Sequence[Tool]) -> None:
@@ -76,19 +76,26 @@ class Stocking:
         ]
 
     def list_all(self, sources: Sequence[Source], seconds: float, told: Callable[[str], None]) -> None:
-        """Asks these servers, a few at a time. What is not done by then goes on, and is found later."""
-        with self._lock:
-            asked = [source for source in sources if source.name not in self._asking]
-            self._asking |= {source.name for source in asked}
-        if not asked:
+        """Asks these servers, a few at a time, once for all who want to know. What is not done by then goes on, and is found
+        later."""
+        if not sources:
             return
         pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="hotset-list")
-        wait([pool.submit(self._list, source, told) for source in asked], timeout=seconds)
+        with self._lock:
+            for source in sources:
+                if source.name not in self._asking:
+                    self._asking[source.name] = pool.submit(self._list, source, told)
+            asked = [self._asking[source.name] for source in sources]
+        wait(asked, timeout=seconds)
         pool.shutdown(wait=False)
 
     def failures(self) -> list[tuple[str, str]]:
         """Servers that gave no list, and why not."""
         return [(name, failed.why) for name, failed in sorted(self._failed.items())]
+
+    def silent(self) -> list[str]:
+        """Servers whose tools nobody knows: they gave no list, or have not given it yet."""
+        return sorted({*self._failed, *self._asking})
 
     def index(self, finding: Finding, index: Index) -> None:
         """Everything that can be used can be found."""
@@ -108,7 +115,8 @@ class Stocking:
         except HotsetError as error:
             self._failed[source.name] = _Failed(source.stamp, self.monotonic(), str(error))
         finally:
-            self._asking.discard(source.name)
+            with self._lock:
+                del self._asking[source.name]
             told(source.name)
 
     def _failed_lately(self, source: Source, now: float) -> bool:

@@ -21,6 +21,7 @@ from hotset.surfaces.cli.terminal import emit, say
 
 NAME = "hotset"
 _FOLDER = "connected"
+_WORKSPACE = "${workspaceFolder}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class Client:
     container: str
     entry: Callable[[str, tuple[str, ...]], dict[str, Any]]
     of_user: bool = False
+    where: str = ""
+    """How it says its project's folder in an argument, where it starts servers in some other one."""
     then: str = ""
     """What the person does next."""
 
@@ -51,9 +54,17 @@ def _opencode(command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
 CLIENTS: Mapping[str, Client] = {
     "claude": Client(".mcp.json", "mcpServers", _usual, then="start claude here; it asks once whether it may use the server"),
     "codex": Client(".codex/config.toml", "mcp_servers", _usual, of_user=True, then="start codex anew"),
-    "cursor": Client(".cursor/mcp.json", "mcpServers", _usual, then="switch hotset on in Cursor's settings under MCP"),
+    "cursor": Client(
+        ".cursor/mcp.json", "mcpServers", _usual, where=_WORKSPACE, then="switch hotset on in Cursor's settings under MCP"
+    ),
     "opencode": Client("opencode.json", "mcp", _opencode, then="start opencode here"),
-    "vscode": Client(".vscode/mcp.json", "servers", _typed, then="open the file in VS Code and press Start above the entry"),
+    "vscode": Client(
+        ".vscode/mcp.json",
+        "servers",
+        _typed,
+        where=_WORKSPACE,
+        then="open the file in VS Code and press Start above the entry",
+    ),
 }
 
 _client = click.argument("client", type=click.Choice(sorted(CLIENTS)))
@@ -72,7 +83,7 @@ def connect(chosen: Chosen, client: str, *, only_print: bool) -> int:
     config = chosen.config()
     spec, path = CLIENTS[client], _path(config, client)
     before = _read(path)
-    after = _put(before or "", spec, path)
+    after = _put(before or "", spec, path, _arguments(chosen, spec))
     if only_print:
         say(f"{path}:", quiet=chosen.quiet)
         emit(after.rstrip("\n"))
@@ -120,10 +131,18 @@ def _path(config: Config, client: str) -> Path:
     return (config.user if spec.of_user else config.project) / spec.file
 
 
-def _put(text: str, client: Client, path: Path) -> str:
+def _arguments(chosen: Chosen, client: Client) -> tuple[str, ...]:
+    """The same store and the same project, wherever the other program starts us."""
+    project = client.where or (str(Path(chosen.project).resolve()) if chosen.project and client.of_user else "")
+    data = str(Path(chosen.data).resolve()) if chosen.data else ""
+    return "mcp", *(("--project", project) if project else ()), *(("--data", data) if data else ())
+
+
+def _put(text: str, client: Client, path: Path, arguments: tuple[str, ...]) -> str:
     from hotset.surfaces.cli.client_files import put_json, put_toml  # noqa: PLC0415 - only where something is changed
 
-    entry = client.entry(*_command())
+    command, *before = _command()
+    entry = client.entry(command, (*before, *arguments))
     try:
         if path.suffix == ".toml":
             return put_toml(text, (client.container, NAME), entry)
@@ -143,12 +162,12 @@ def _take(text: str, client: Client, path: Path) -> str:
         raise BadConfig(f"{path}: {error}; mend it first") from error
 
 
-def _command() -> tuple[str, tuple[str, ...]]:
+def _command() -> tuple[str, ...]:
     """By its name where the other program will find it; otherwise by its place."""
     if shutil.which("hotset"):
-        return "hotset", ("mcp",)
+        return ("hotset",)
     beside = Path(sys.executable).with_name("hotset")
-    return (str(beside), ("mcp",)) if beside.exists() else (sys.executable, ("-m", "hotset", "mcp"))
+    return (str(beside),) if beside.exists() else (sys.executable, "-m", "hotset")
 
 
 def _read(path: Path) -> str | None:

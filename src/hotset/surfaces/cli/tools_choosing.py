@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -171,8 +171,7 @@ def allow(chosen: Chosen, pattern: str) -> int:
 def pin(chosen: Chosen, name: str) -> int:
     """Keep a tool: its process is not stopped to make room, and it never becomes inactive."""
     with opened(chosen.config()) as toolbox:
-        stock(toolbox, chosen)
-        tool = toolbox.catalogue.resolve(name).tool
+        tool = toolbox.meant(name).tool
         toolbox.registry.pin(tool.name, tool.origin)
     say(f"{tool.name} is pinned", quiet=chosen.quiet)
     return OK
@@ -184,6 +183,8 @@ def pin(chosen: Chosen, name: str) -> int:
 def unpin(chosen: Chosen, name: str) -> int:
     """Let a tool live by its use again."""
     with opened(chosen.config()) as toolbox:
+        with suppress(NotFound):  # what is gone can be let go, too
+            name = toolbox.meant(name).tool.name
         life = toolbox.registry.unpin(name)
     if life is None:
         raise NotFound(f"{name} was not pinned")

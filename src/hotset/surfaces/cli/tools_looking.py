@@ -124,7 +124,6 @@ def find(chosen: Chosen, query: tuple[str, ...], source: tuple[str, ...], limit:
 def use(chosen: Chosen, name: str, arguments: tuple[str, ...], *, as_json: bool) -> int:
     """Call a tool, with arguments as JSON or as NAME=VALUE."""
     with opened(chosen.config()) as toolbox:
-        stock(toolbox, chosen)
         try:
             used = toolbox.use(name, _arguments(arguments))
         except (ToolFailed, ToolRefused) as error:

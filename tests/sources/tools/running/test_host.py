@@ -134,8 +134,8 @@ def one(skill, script, name, **arguments):
 
 def names(script):
     """That a script defines."""
-    module = types.ModuleType("script")
-    sys.modules["script"] = module  # where its dataclasses look for their types
+    module = types.ModuleType("script_of_a_test")
+    sys.modules["script_of_a_test"] = module  # where its dataclasses look for their types
     exec(script.replace("{kind}", "Any"), module.__dict__)
     return module.__dict__
 

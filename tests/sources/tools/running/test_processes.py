@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -460,3 +461,27 @@ def test_after_the_end_nothing_is_started_any_more(tmp_path):
     for turns in range(12):
         asyncio.run(story(turns))
     assert left(tmp_path) == set()
+
+
+@linux
+def test_without_a_free_descriptor_a_start_fails_in_a_sentence_and_works_again_when_there_are_some(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    async def story(warden):
+        before, refused = descriptors(), []
+        for spare in range(12):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors() + spare - 1, hard))
+            try:
+                channel = await warden.start(Stdio(("cat",)), cwd=str(tmp_path))
+                await channel.close()
+            except ToolFailed as error:
+                refused.append(str(error))
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        channel = await warden.start(Stdio(("cat",)), cwd=str(tmp_path))
+        await channel.close()
+        return before, descriptors(), refused
+
+    before, after, refused = told(story)
+    assert after == before + 1  # the warden's
+    assert "'cat' was not started: Too many open files; stop something else and try again" in refused

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import Stdio
@@ -27,6 +27,8 @@ _START_SECONDS = 10.0  # for the warden to answer: it takes milliseconds, unless
 _GRACE_SECONDS = 2.0  # after stdin was closed, and again after SIGTERM and after SIGKILL: what MCP's own client gives
 _WORDS_SECONDS = 0.5  # after stdout ended, to hear why
 _LAST_WORDS = 2_000  # characters
+
+_End = TypeVar("_End", IO[bytes], socket.socket)
 
 
 def host_launch(folder: Path, scripts: Sequence[Path]) -> Stdio:
@@ -86,15 +88,14 @@ class Warden:
                 with ExitStack() as theirs:
                     await self._ask(asked, await server.connect(theirs))
                 await server.started(cwd)
-        except TimeoutError:
+        except BaseException as error:
             server.kill()
-            self._dismiss()
-            raise ToolFailed(f"{program!r} was not started: the machine is too busy; try again in a while") from None
-        except OSError as error:
-            server.kill()
-            raise ToolFailed(f"{program!r} was not started: {error.strerror}; stop something else and try again") from error
-        except BaseException:
-            server.kill()
+            self._servers.discard(server)
+            if isinstance(error, TimeoutError):
+                self._dismiss()
+                raise ToolFailed(f"{program!r} was not started: the machine is too busy; try again in a while") from None
+            if isinstance(error, OSError):
+                raise ToolFailed(f"{program!r} was not started: {error.strerror}; stop something else and try again") from error
             raise
         return server
 
@@ -120,8 +121,8 @@ class Warden:
             self._dismiss()
         if self._door is None:
             ours, theirs = socket.socketpair()
-            ours.setblocking(False)
-            with theirs:
+            with theirs, _closed_on_error(ours):
+                ours.setblocking(False)
                 self._process = subprocess.Popen(
                     [sys.executable, "-I", "-S", warden.__file__, str(theirs.fileno()), str(os.getpid())],
                     pass_fds=(theirs.fileno(),),
@@ -344,11 +345,11 @@ async def _writable(door: socket.socket) -> None:
 
 
 @contextmanager
-def _closed_on_error(pipe: IO[bytes]) -> Iterator[IO[bytes]]:
+def _closed_on_error(end: _End) -> Iterator[_End]:
     try:
-        yield pipe
+        yield end
     except BaseException:
-        pipe.close()
+        end.close()
         raise
 
 

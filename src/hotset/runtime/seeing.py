@@ -1,0 +1,47 @@
+"""Images that tools gave, for models that can look at them. One that a provider refuses would end the conversation for ever, so
+only those go out that every provider takes."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+import msgspec
+
+from hotset.dialects.images import size_of
+from hotset.nouns.message import Image
+
+_SEEING = re.compile(r"claude-(?!2|instant)|gpt-(4o|4\.1|[5-9])|o[34](-|$)")
+_MEDIA = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_MOST = 3  # of one result
+_MOST_BYTES = 1 << 20  # Anthropic takes 5 MB; this one is sent again with every later request
+_MOST_PIXELS = 2000  # a side: what Anthropic takes where a request has many
+
+
+def sees(model: str) -> bool:
+    """True for models that are known to."""
+    return _SEEING.match(model.lower().rpartition("/")[2]) is not None
+
+
+def seen_in(content: bytes) -> tuple[Image, ...]:
+    """The first few images of what a tool gave, given as MCP's content blocks."""
+    return tuple(islice(_images(content), _MOST))
+
+
+def _images(content: bytes) -> Iterator[Image]:
+    for block in msgspec.json.decode(content):
+        match block:
+            case {"type": "image", "data": str(data), "mimeType": str(media)} if media in _MEDIA and _is_sound(data):
+                yield Image(media, data)
+
+
+def _is_sound(data: str) -> bool:
+    try:
+        raw = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    size = size_of(raw)
+    return size is not None and min(size) > 0 and max(size) <= _MOST_PIXELS and len(raw) <= _MOST_BYTES
