@@ -140,3 +140,13 @@ def test_a_store_and_a_project_that_were_chosen_stand_in_the_entry(desk: Desk):
     data = ["--data", str(desk.project.resolve() / "there")]
     assert codex[-5:] == ["mcp", "--project", str(desk.project.resolve()), *data]
     assert claude[-3:] == ["mcp", *data]
+
+
+def test_codex_may_have_its_home_elsewhere(desk: Desk):
+    elsewhere = desk.home / "elsewhere"
+    desk.run("connect", "codex", env={"CODEX_HOME": str(elsewhere)})
+
+    assert "hotset" in tomllib.loads((elsewhere / "config.toml").read_text())["mcp_servers"]
+    assert not path_of(desk, "codex").exists()
+    assert desk.run("disconnect", "codex", env={"CODEX_HOME": str(elsewhere)}).code == 0
+    assert not (elsewhere / "config.toml").exists()

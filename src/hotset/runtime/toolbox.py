@@ -32,7 +32,6 @@ from hotset.sources.tools.content import returned, text_of
 from hotset.sources.tools.found.skills import Skill, read_skill
 from hotset.sources.tools.gathering import Gathered, Gathering
 from hotset.sources.tools.graph import Graph, word_overlap
-from hotset.sources.tools.naming import full_name
 from hotset.sources.tools.registry import Registry
 from hotset.sources.tools.running.pool import Pool, Running
 from hotset.sources.tools.running.session import Listed
@@ -281,6 +280,7 @@ class Toolbox:
         """What is wrong with sources, and what to do about it."""
         told = [*self._gathering.now().troubles]
         told += [f"{name} gave no list of its tools: {why}" for name, why in self.stocking.failures()]
+        told += self.stocking.refused()
         told += [f"{name}: {why}" for name, why in (self._pool.troubles().items() if self._pool is not None else ())]
         for own in (self.catalogue.troubles(), self.registry.troubles(), self.graph.troubles(), self.life.troubles()):
             told += own
@@ -335,7 +335,7 @@ class Toolbox:
         found, tool = self._gathering.now(), known.tool
         if known.state is not State.READY:
             raise ToolRefused(f"{tool.name} cannot be called: {known.why}")
-        given = read_arguments(arguments)
+        given = read_arguments(arguments, tool)
         if wrong := check(tool, given):
             return Used(tool, returned(f"[hotset: {tool.name} was not called]\n{wrong}"), ran=False)
         if tool.name in self._bound:
@@ -394,7 +394,7 @@ class Toolbox:
     def _relisted(self, source: Source, listed: Listed, own_name: str) -> None:
         """A server that was started says what it offers now: what differs from what was seen before is not called."""
         self.catalogue.put(source, listed.tools, instructions=listed.instructions)
-        known = self.catalogue.get(full_name(source.name, own_name))
+        known = self.catalogue.get_own(source.name, own_name)
         if known is None or known.state is not State.READY:
             raise ToolRefused(
                 f"{source.name}__{own_name} cannot be called: {known.why if known else 'its server has it no more'}"
@@ -413,6 +413,8 @@ class Toolbox:
     def _opened(self) -> tuple[Index, Finding]:
         with self._lock:
             if self._found is None:
+                if self._closed:  # nobody would close what is opened now
+                    raise ToolFailed("hotset is about to end: no tool is looked for any more")
                 self._found = self._open_finding(private_folder(self._folder))
             return self._found
 

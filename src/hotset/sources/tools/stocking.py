@@ -44,6 +44,8 @@ class Stocking:
     monotonic: Callable[[], float] = time.monotonic
     _failed: dict[str, _Failed] = field(default_factory=dict)
     """Servers that gave no list."""
+    _refused: dict[str, Sequence[str]] = field(default_factory=dict)
+    """What was not taken of a source's list."""
     _asking: dict[str, Future[None]] = field(default_factory=dict)
     """Servers that are being asked, for whomever."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -59,7 +61,7 @@ class Stocking:
             for source, tools in here:
                 shelf = known.get(source.name)
                 if shelf is None or shelf.stamp != source.stamp or not source.stamp:
-                    self.catalogue.put(source, tools)
+                    self._put(source, tools)
             wanted = {source.name for source, _ in here} | found.servers.keys()
             for name, shelf in known.items():
                 if name not in wanted and shelf.origin is not Origin.CALLABLE:  # those are another program's to drop
@@ -97,6 +99,10 @@ class Stocking:
         """Servers whose tools nobody knows: they gave no list, or have not given it yet."""
         return sorted({*self._failed, *self._asking})
 
+    def refused(self) -> list[str]:
+        """What was not taken of what sources list, in sentences."""
+        return [sentence for sentences in self._refused.values() for sentence in sentences]
+
     def index(self, finding: Finding, index: Index) -> None:
         """Everything that can be used can be found."""
         with self._lock:
@@ -106,11 +112,14 @@ class Stocking:
             finding.sync(known.tool for known in self.catalogue.tools() if known.state is State.READY)
             index.add((), Watermark(_WATERMARK, mark))
 
+    def _put(self, source: Source, tools: Sequence[Tool], instructions: str = "") -> None:
+        self._refused[source.name] = self.catalogue.put(source, tools, instructions=instructions).refused
+
     def _list(self, source: Source, told: Callable[[str], None]) -> None:
         try:
             listed = self.list_tools(source)
             with self._lock:
-                self.catalogue.put(source, listed.tools, instructions=listed.instructions)
+                self._put(source, listed.tools, listed.instructions)
                 self._failed.pop(source.name, None)
         except HotsetError as error:
             self._failed[source.name] = _Failed(source.stamp, self.monotonic(), str(error))

@@ -33,6 +33,8 @@ class Client:
     container: str
     entry: Callable[[str, tuple[str, ...]], dict[str, Any]]
     of_user: bool = False
+    home: str = ""
+    """The variable that names another folder for that file, where there is one."""
     where: str = ""
     """How it says its project's folder in an argument, where it starts servers in some other one."""
     then: str = ""
@@ -53,7 +55,7 @@ def _opencode(command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
 
 CLIENTS: Mapping[str, Client] = {
     "claude": Client(".mcp.json", "mcpServers", _usual, then="start claude here; it asks once whether it may use the server"),
-    "codex": Client(".codex/config.toml", "mcp_servers", _usual, of_user=True, then="start codex anew"),
+    "codex": Client(".codex/config.toml", "mcp_servers", _usual, of_user=True, home="CODEX_HOME", then="start codex anew"),
     "cursor": Client(
         ".cursor/mcp.json", "mcpServers", _usual, where=_WORKSPACE, then="switch hotset on in Cursor's settings under MCP"
     ),
@@ -128,6 +130,9 @@ def disconnect(chosen: Chosen, client: str) -> int:
 
 def _path(config: Config, client: str) -> Path:
     spec = CLIENTS[client]
+    home = config.environ.get(spec.home) if spec.home else None
+    if home:
+        return Path(home) / Path(spec.file).name
     return (config.user if spec.of_user else config.project) / spec.file
 
 

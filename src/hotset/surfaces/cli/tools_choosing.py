@@ -125,7 +125,7 @@ def remove(chosen: Chosen, name: str) -> int:
 @_yes
 def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
     """Allow a tool or a source that is new or has changed, after a look at what it says now."""
-    from hotset.sources.tools.catalogue import diff, readable  # noqa: PLC0415 - with the toolbox
+    from hotset.sources.tools.catalogue import State, diff, readable  # noqa: PLC0415 - with the toolbox
 
     with opened(chosen.config()) as toolbox:
         stock(toolbox, chosen)
@@ -135,9 +135,12 @@ def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
             return FOUND
         for known in waiting:
             emit(plain(f"{known.tool.name} ({known.state}): {known.why}\n{diff(known) or readable(known.tool)}\n"))
+            for warning in known.warnings:
+                say(f"  {plain(warning)}")
         if not _agreed("Allow it?", yes=yes):
             return FOUND
-        seen = waiting[0].digest if name == waiting[0].tool.name else ""
+        one = waiting[0]
+        seen = one.digest if name == one.tool.name or one.state is State.UNAPPROVED else ""
         approved = toolbox.catalogue.approve(name, seen, follow=follow)
     say(f"{', '.join(approved)}: allowed", quiet=chosen.quiet)
     return OK

@@ -43,6 +43,7 @@ def list_(chosen: Chosen, source: str | None, limit: int, *, as_json: bool) -> i
                     "origin": each.tool.origin,
                     "state": each.state,
                     "why": each.why,
+                    "warnings": each.warnings,
                     "tier": tier(lives[each.tool.name], now),
                     "calls": lives[each.tool.name].calls,
                     "description": each.tool.description,
