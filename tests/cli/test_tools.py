@@ -138,3 +138,22 @@ def test_a_server_that_never_answers_holds_up_no_call_of_another(notes: Desk):
     assert notes.run("tools", "pin", "add_note").code == 0
     assert notes.run("tools", "unpin", "add_note").code == 0
     assert not (notes.home / "asked").exists()
+
+
+def test_a_skill_of_the_project_waits_as_one_and_is_shown_before_it_is_approved(desk: Desk):
+    folder = desk.project / ".agents" / "skills" / "word-tools"
+    (folder / "scripts").mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: word-tools\ndescription: Words of a text.\n---\nCount before you cut.\n")
+    (folder / "scripts" / "words.py").write_text(
+        "def count(text: str) -> int:\n    return len(text.split())\n\n\ndef cut(text: str) -> str:\n    return text[:9]\n"
+    )
+    told = desk.run("tools", "status")
+    refused = desk.run("tools", "use", "word-tools__count", "text=a b")
+    approved = desk.run("tools", "approve", "word-tools", "--yes")
+
+    assert told.err.count("waits for you") == 1
+    assert "hotset tools approve word-tools\n" in told.err
+    assert refused.code == 1
+    for shown in ("Count before you cut.", "scripts/words.py", "word-tools__count(text: string)", "word-tools__cut"):
+        assert shown in approved.out
+    assert desk.run("tools", "use", "word-tools__count", "text=a b").out == "2\n"

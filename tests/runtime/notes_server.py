@@ -1,7 +1,7 @@
 """A server that the tests start, with nothing but the standard library: `notes_server.py FOLDER`.
 
 Every start is a line in FOLDER/starts. What it says of its tools stands in FOLDER/tools.json, where a test can change it; it says
-nothing of them while there is a FOLDER/hold.
+nothing of them while there is a FOLDER/hold, and tells with the next answer that they changed when there is a FOLDER/news.
 """
 
 import json
@@ -38,6 +38,9 @@ def main():
         starts.write(f"{os.getpid()}\n")
     for line in sys.stdin:
         message = json.loads(line)
+        if (FOLDER / "news").exists():
+            (FOLDER / "news").unlink()
+            print(json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}), flush=True)
         if "id" in message:
             print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer(message)}), flush=True)
 
@@ -46,7 +49,9 @@ def answer(message):
     match message["method"]:
         case "initialize":
             info = {"name": "notes", "version": "1"}
-            return {"result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}}
+            return {
+                "result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": True}}, "serverInfo": info}
+            }
         case "tools/list":
             while (FOLDER / "hold").exists():
                 time.sleep(0.01)
@@ -64,7 +69,7 @@ def called(params):
         case "add_note":
             NOTES[given["title"]] = given["text"]
             return f"kept {given['title']}"
-        case "read_note":
+        case "read_note" | "read_aloud":
             return NOTES.get(given["title"], "there is no such note")
         case "long_list":
             return "\n".join(f"number {each}" for each in range(given["limit"]))

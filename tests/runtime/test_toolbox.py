@@ -332,6 +332,21 @@ def test_whoever_asks_while_servers_are_asked_waits_for_their_answers_too(place:
     assert used.result().text == "kept a"
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_a_tool_that_a_running_server_has_since_a_moment_ago_is_there(place: Place, toolbox: Toolbox, named: bool):
+    place.serve("notes")
+    toolbox.use("notes__add_note", {"title": "a", "text": "b"}, session="other")
+    toolbox.use("notes__add_note", {"title": "a", "text": "b"}, session="one")
+    fresh = {**notes_server.TOOLS[1], "name": "read_aloud", "description": "Say a note with a voice."}
+    place.says("notes", [*notes_server_tools(), fresh])
+    (place.folder / "notes" / "news").touch()
+    toolbox.use("notes__add_note", {"title": "a", "text": "b"}, session="one")
+
+    if not named:
+        assert toolbox.find("say it with a voice")[0].tool.name == "notes__read_aloud"
+    assert toolbox.use("notes__read_aloud", {"title": "a"}, session="one").text == "b"
+
+
 def notes_server_tools() -> list[dict]:
     return json.loads(json.dumps(notes_server.TOOLS))
 

@@ -165,9 +165,9 @@ class Machine:
         if self.tending is not None:
             self.tending.cancel()
         self.background.spawn(self.follower.close(), "close the index")
-        if isinstance(self.toolbox, Toolbox):
-            self.background.spawn(asyncio.to_thread(self.toolbox.close), "end the tools")
         await self.background.drain(_DRAIN_SECONDS)
+        if isinstance(self.toolbox, Toolbox):
+            self.toolbox.close()  # here: a program that is about to end begins no threads, and nobody else needs the loop now
         await self.wire.close()
         self.bounded.close()
         self.prefetcher.close()

@@ -180,7 +180,7 @@ class Toolbox:
         found = self._gathering.now()
         if self._stocked != (found, len(self._bound)):
             self._shelve(found)
-        self.stocking.list_all(self.stocking.unlisted(found), seconds, told)
+        self.stocking.list_all([*self.stocking.unlisted(found), *self._changed(found)], seconds, told)
         index, finding = self._opened()
         self.stocking.index(finding, index)
         return self.stocking.unlisted(found)
@@ -205,14 +205,14 @@ class Toolbox:
 
     def meant(self, name: str) -> Known:
         """The tool of that name, or of one so near that it is clear. Only where there is none are servers asked that nobody has
-        asked for their tools yet. Raises `NotFound`."""
+        asked for their tools yet, or that have others now. Raises `NotFound`."""
         found = self._gathering.now(at_once=True)  # what was changed a moment ago is used at once
         if self._stocked != (found, len(self._bound)):
             self._shelve(found)
         try:
             return self.catalogue.resolve(name)
         except NotFound:
-            if not self.unlisted():
+            if not self.unlisted() and not self._changed(found):
                 raise
         self.stock(self._config.tooling.list_seconds)
         return self.catalogue.resolve(name)
@@ -268,6 +268,11 @@ class Toolbox:
     def unlisted(self) -> Sequence[Source]:
         """Servers whose tools are not known yet."""
         return self.stocking.unlisted(self._gathering.now())
+
+    def instructions(self, source: str) -> str:
+        """What a skill says, and its files, for whoever decides about it; empty for what is none."""
+        skill = self._gathering.now().skills.get(source)
+        return read_skill(skill) if skill is not None else ""
 
     def waiting(self, name: str) -> Sequence[Known]:
         """What of a tool or a source a person has to look at before it is used."""
@@ -347,6 +352,12 @@ class Toolbox:
             return _Call(tool, given, skill=found.skills[tool.source])
         self.catalogue.may_run(source)
         return _Call(tool, given, source, pinned=self.registry.is_pinned(tool.name))
+
+    def _changed(self, found: Gathered) -> list[Source]:
+        """Servers that are known, and said since that their tools are others now."""
+        names = self._pool.changed() if self._pool is not None else frozenset[str]()
+        unlisted = {source.name for source in self.stocking.unlisted(found)} if names else set[str]()
+        return [source for name, source in found.servers.items() if name in names - unlisted]
 
     def _shelve(self, found: Gathered) -> None:
         functions = [each.tool for each in self._bound.values()]

@@ -126,6 +126,7 @@ def remove(chosen: Chosen, name: str) -> int:
 def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
     """Allow a tool or a source that is new or has changed, after a look at what it says now."""
     from hotset.sources.tools.catalogue import State, diff, readable  # noqa: PLC0415 - with the toolbox
+    from hotset.sources.tools.checking import compact  # noqa: PLC0415
 
     with opened(chosen.config()) as toolbox:
         stock(toolbox, chosen)
@@ -133,8 +134,13 @@ def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
         if not waiting:
             say(f"nothing of {name} waits for approval", quiet=chosen.quiet)
             return FOUND
+        if waiting[0].state is State.UNAPPROVED:  # all of a skill is approved at once, or nothing
+            emit(plain(f"{toolbox.instructions(waiting[0].tool.source)}\n"))
         for known in waiting:
-            emit(plain(f"{known.tool.name} ({known.state}): {known.why}\n{diff(known) or readable(known.tool)}\n"))
+            if known.state is State.UNAPPROVED:
+                emit(plain(compact(known.tool)))
+            else:
+                emit(plain(f"{known.tool.name} ({known.state}): {known.why}\n{diff(known) or readable(known.tool)}\n"))
             for warning in known.warnings:
                 say(f"  {plain(warning)}")
         if not _agreed("Allow it?", yes=yes):

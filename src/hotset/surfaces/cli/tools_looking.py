@@ -194,11 +194,13 @@ def status(chosen: Chosen, *, as_json: bool) -> int:
         f"lives: {summed.active:,} active, {summed.inactive:,} inactive"
         + (f"; next to leave: {summed.next_to_evict}" if summed.next_to_evict else "")
     )
-    for each in waiting[:_MOST_TOLD]:
-        say(f"waits for you: {each.tool.name}: {chosen.hint(f'tools approve {each.tool.name}')}")
+    whole = {each.tool.source for each in waiting if each.state is State.UNAPPROVED}  # approved at once, or not at all
+    asking = {each.tool.source if each.tool.source in whole else each.tool.name: each for each in reversed(waiting)}
+    for name, each in sorted(asking.items())[:_MOST_TOLD]:
+        say(f"waits for you: {name}: {chosen.hint(f'tools approve {name}')}")
         say(f"  {shortened(plain(each.why), max(40, width() - 2))}")
-    if len(waiting) > _MOST_TOLD:
-        say(f"and {len(waiting) - _MOST_TOLD} more: {chosen.hint('tools list')}")
+    if len(asking) > _MOST_TOLD:
+        say(f"and {len(asking) - _MOST_TOLD} more: {chosen.hint('tools list')}")
     return OK
 
 

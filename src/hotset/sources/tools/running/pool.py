@@ -109,6 +109,10 @@ class Pool:
         """The names of the sources that run; costs nothing."""
         return frozenset(server.source.name for server in self._servers())
 
+    def changed(self) -> frozenset[str]:
+        """The names of the sources that said, while they run, that their tools are others now; costs nothing."""
+        return frozenset(each.source.name for each in self._servers() if each.session is not None and each.session.changed)
+
     def processes(self) -> frozenset[tuple[str, str, int | None]]:
         """Source, session and process of everything that runs; costs nothing."""
         return frozenset(

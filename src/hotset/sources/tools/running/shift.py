@@ -143,12 +143,12 @@ class Shift:
         return await self._using(source, "" if source.shared else session_name, seconds, work)
 
     async def list_tools(self, source: Source) -> Listed:
-        """Asks a process that runs anyway where there is one. Raises `ToolFailed`."""
+        """Asks a process that runs anyway where there is one, first one that has news. Raises `ToolFailed`."""
         seconds = self._tooling.list_seconds
-        running = (
+        running = [
             each for each in self._servers.values() if each.source.name == source.name and each.source.stamp == source.stamp
-        )
-        server = next(running, None)
+        ]
+        server = max(running, key=lambda each: each.session is not None and each.session.changed, default=None)
         try:
             async with asyncio.timeout(seconds):
                 return await self._using(
