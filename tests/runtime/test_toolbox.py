@@ -347,6 +347,23 @@ def test_a_tool_that_a_running_server_has_since_a_moment_ago_is_there(place: Pla
     assert toolbox.use("notes__read_aloud", {"title": "a"}, session="one").text == "b"
 
 
+def test_a_server_that_takes_longer_than_anybody_waits_is_found_as_soon_as_it_has_told_its_tools(tmp_path: Path):
+    place = Place(tmp_path, settings="[tools]\nlist_seconds = 1\ncall_seconds = 30")
+    place.serve("notes")
+    hold = place.folder / "notes" / "hold"
+    hold.touch()
+    with closing(place.opened()) as toolbox:
+        early = toolbox.find("write a note")
+        assert early == ()
+        assert "not searched, because they gave no list of their tools: notes" in toolbox.told(early, 500)
+        hold.unlink()
+        while not (found := toolbox.find("write a note")):
+            assert toolbox.troubles() == ["notes has not told its tools yet"] or not toolbox.unlisted()
+
+    assert found[0].tool.name == "notes__add_note"
+    assert place.starts("notes") == 1
+
+
 def notes_server_tools() -> list[dict]:
     return json.loads(json.dumps(notes_server.TOOLS))
 

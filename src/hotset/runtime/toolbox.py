@@ -180,7 +180,7 @@ class Toolbox:
         found = self._gathering.now()
         if self._stocked != (found, len(self._bound)):
             self._shelve(found)
-        self.stocking.list_all([*self.stocking.unlisted(found), *self._changed(found)], seconds, told)
+        self.stocking.list_all(found, self._changed(), seconds, told)
         index, finding = self._opened()
         self.stocking.index(finding, index)
         return self.stocking.unlisted(found)
@@ -189,7 +189,9 @@ class Toolbox:
         """The tools that fit best, best first. A server that is new is asked for its tools first: that is waited for once."""
         if not query.strip():
             raise Malformed("find_tools: say in a few words what the tool should do")
-        if time.monotonic() - self._looked > _REST_SECONDS:  # a look at every file of a large library takes milliseconds
+        if (
+            self._changed() or time.monotonic() - self._looked > _REST_SECONDS
+        ):  # a look at every file of a large library takes milliseconds
             self.stock(self._config.tooling.list_seconds)
             self._looked = time.monotonic()
         return self._fitting(query, limit, only, session)
@@ -212,7 +214,7 @@ class Toolbox:
         try:
             return self.catalogue.resolve(name)
         except NotFound:
-            if not self.unlisted() and not self._changed(found):
+            if not self.unlisted() and not self._changed():
                 raise
         self.stock(self._config.tooling.list_seconds)
         return self.catalogue.resolve(name)
@@ -285,6 +287,7 @@ class Toolbox:
         """What is wrong with sources, and what to do about it."""
         told = [*self._gathering.now().troubles]
         told += [f"{name} gave no list of its tools: {why}" for name, why in self.stocking.failures()]
+        told += [f"{name} has not told its tools yet" for name in self.stocking.waited_for()]
         told += self.stocking.refused()
         told += [f"{name}: {why}" for name, why in (self._pool.troubles().items() if self._pool is not None else ())]
         for own in (self.catalogue.troubles(), self.registry.troubles(), self.graph.troubles(), self.life.troubles()):
@@ -353,11 +356,9 @@ class Toolbox:
         self.catalogue.may_run(source)
         return _Call(tool, given, source, pinned=self.registry.is_pinned(tool.name))
 
-    def _changed(self, found: Gathered) -> list[Source]:
-        """Servers that are known, and said since that their tools are others now."""
-        names = self._pool.changed() if self._pool is not None else frozenset[str]()
-        unlisted = {source.name for source in self.stocking.unlisted(found)} if names else set[str]()
-        return [source for name, source in found.servers.items() if name in names - unlisted]
+    def _changed(self) -> frozenset[str]:
+        """Servers that said, while they run, that their tools are others now."""
+        return self._pool.changed() if self._pool is not None else frozenset()
 
     def _shelve(self, found: Gathered) -> None:
         functions = [each.tool for each in self._bound.values()]
@@ -400,7 +401,8 @@ class Toolbox:
         return f'it is there: use_tool(name="{tool.name}", arguments={{...}})'
 
     def _list_tools(self, source: Source) -> Listed:
-        return self.pool.list_tools(source)
+        # Whoever waits gives up earlier; but a first start may fetch packages, and would never end if it were broken off.
+        return self.pool.list_tools(source, max(self._config.tooling.list_seconds, self._config.tooling.call_seconds))
 
     def _relisted(self, source: Source, listed: Listed, own_name: str) -> None:
         """A server that was started says what it offers now: what differs from what was seen before is not called."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -46,8 +46,8 @@ class Stocking:
     """Servers that gave no list."""
     _refused: dict[str, Sequence[str]] = field(default_factory=dict)
     """What was not taken of a source's list."""
-    _asking: dict[str, Future[None]] = field(default_factory=dict)
-    """Servers that are being asked, for whomever."""
+    _asking: dict[str, tuple[Future[None], float]] = field(default_factory=dict)
+    """Servers that are being asked, for whomever, and since when."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def shelve(self, found: Gathered, functions: Sequence[Tool]) -> None:
@@ -62,6 +62,8 @@ class Stocking:
                 shelf = known.get(source.name)
                 if shelf is None or shelf.stamp != source.stamp or not source.stamp:
                     self._put(source, tools)
+            for name in self._failed.keys() - found.servers.keys():
+                del self._failed[name]
             wanted = {source.name for source, _ in here} | found.servers.keys()
             for name, shelf in known.items():
                 if name not in wanted and shelf.origin is not Origin.CALLABLE:  # those are another program's to drop
@@ -77,23 +79,31 @@ class Stocking:
             if known.get(source.name) != source.stamp and not self._failed_lately(source, now)
         ]
 
-    def list_all(self, sources: Sequence[Source], seconds: float, told: Callable[[str], None]) -> None:
-        """Asks these servers, a few at a time, once for all who want to know. What is not done by then goes on, and is found
-        later."""
-        if not sources:
-            return
+    def list_all(self, found: Gathered, changed: Collection[str], seconds: float, told: Callable[[str], None]) -> None:
+        """Asks the servers whose tools are not known, and those that `changed`, a few at a time, once for all who want to know.
+
+        They are waited for so many seconds after they were asked: what is not done by then goes on, and is found later.
+        """
         pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="hotset-list")
-        with self._lock:
+        with self._lock:  # what somebody else has just asked is listed, or still being asked
+            unlisted = {source.name for source in self.unlisted(found)}
+            sources = [source for name, source in found.servers.items() if name in changed or name in unlisted]
             for source in sources:
                 if source.name not in self._asking:
-                    self._asking[source.name] = pool.submit(self._list, source, told)
+                    self._asking[source.name] = pool.submit(self._list, source, told), self.monotonic()
             asked = [self._asking[source.name] for source in sources]
-        wait(asked, timeout=seconds)
+        if asked:
+            latest = max(since for _, since in asked)
+            wait([done for done, _ in asked], timeout=max(0.0, latest + seconds - self.monotonic()))
         pool.shutdown(wait=False)
 
     def failures(self) -> list[tuple[str, str]]:
         """Servers that gave no list, and why not."""
         return [(name, failed.why) for name, failed in sorted(self._failed.items())]
+
+    def waited_for(self) -> list[str]:
+        """Servers that are still being asked."""
+        return sorted(self._asking)
 
     def silent(self) -> list[str]:
         """Servers whose tools nobody knows: they gave no list, or have not given it yet."""
@@ -105,8 +115,10 @@ class Stocking:
 
     def index(self, finding: Finding, index: Index) -> None:
         """Everything that can be used can be found."""
+        from hotset.sources.tools.wording import VERSION as WORDING  # noqa: PLC0415 - with the index, and not before
+
         with self._lock:
-            mark = _number(self.catalogue.version())
+            mark = _number(f"{self.catalogue.version()} {WORDING}")
             if index.watermark(_WATERMARK) == mark:
                 return
             finding.sync(known.tool for known in self.catalogue.tools() if known.state is State.READY)

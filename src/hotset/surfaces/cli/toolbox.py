@@ -15,7 +15,8 @@ from hotset.surfaces.cli.terminal import counting, say
 if TYPE_CHECKING:
     from hotset.runtime.toolbox import Toolbox
 
-_PATIENCE = 30.0  # seconds for all servers together; a first start may fetch packages
+PATIENCE = 60.0
+"""Seconds for servers that a person has just added: a first start may fetch packages."""
 
 
 @contextmanager
@@ -35,12 +36,13 @@ def opened(config: Config) -> Iterator[Toolbox]:
             yield toolbox
 
 
-def stock(toolbox: Toolbox, chosen: Chosen) -> None:
+def stock(toolbox: Toolbox, chosen: Chosen, seconds: float | None = None) -> None:
     """Asks servers that are new for their tools, and tells which of them did not answer."""
+    patience = chosen.config().tooling.list_seconds if seconds is None else seconds
     waiting = len(toolbox.unlisted())
     if waiting:
         with counting("asking servers for their tools", waiting, quiet=chosen.quiet) as counter:
-            toolbox.stock(_PATIENCE, lambda _: counter.step())
+            toolbox.stock(patience, lambda _: counter.step())
     else:
         toolbox.stock(0.0)
     for trouble in toolbox.troubles():

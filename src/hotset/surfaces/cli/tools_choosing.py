@@ -13,7 +13,7 @@ from hotset.errors import BadInput, NotFound
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.options import Chosen, examples, of_project
 from hotset.surfaces.cli.terminal import count, emit, plain, say
-from hotset.surfaces.cli.toolbox import opened, stock
+from hotset.surfaces.cli.toolbox import PATIENCE, opened, stock
 
 _here = click.option("--here", is_flag=True, help="For this project alone, instead of all of yours.")
 _yes = click.option("--yes", is_flag=True, help="Do not ask; for scripts.")
@@ -217,9 +217,11 @@ def restore(chosen: Chosen, name: str) -> int:
 
 def _tell_new(chosen: Chosen) -> None:
     """What the servers offer, as soon as they have said it."""
+    from hotset.sources.tools.catalogue import State  # noqa: PLC0415 - with the toolbox
+
     with opened(chosen.config()) as toolbox:
-        stock(toolbox, chosen)
-        number = sum(1 for _ in toolbox.catalogue.tools())
+        stock(toolbox, chosen, PATIENCE)
+        number = sum(known.state is State.READY for known in toolbox.catalogue.tools())
     say(f"{count(number, 'tool')} can be found now; try: {chosen.hint('tools find WORDS')}", quiet=chosen.quiet)
 
 

@@ -120,6 +120,7 @@ def official(*, json_response):
     app = server.streamable_http_app(json_response=json_response)
     door = socket.socket()
     door.bind(("127.0.0.1", 0))
+    door.listen()  # whoever comes before the server does waits
     running = uvicorn.Server(uvicorn.Config(app, log_level="critical", ws="none", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=running.run, args=([door],))
     thread.start()

@@ -69,9 +69,10 @@ class Pool:
         self._pid = os.getpid()
         self._is_closed = False
 
-    def list_tools(self, source: Source) -> Listed:
+    def list_tools(self, source: Source, seconds: float | None = None) -> Listed:
         """What its source offers now; a process that was started for this alone is stopped again. Raises `ToolFailed`."""
-        return _result(self._submit(lambda shift: shift.list_tools(source)))
+        limit = self._tooling.list_seconds if seconds is None else seconds
+        return _result(self._submit(lambda shift: shift.list_tools(source, limit)))
 
     def call(
         self, source: Source, own_name: str, arguments: Mapping[str, Any], *, session: str = "", pinned: bool = False

@@ -142,9 +142,8 @@ class Shift:
 
         return await self._using(source, "" if source.shared else session_name, seconds, work)
 
-    async def list_tools(self, source: Source) -> Listed:
+    async def list_tools(self, source: Source, seconds: float) -> Listed:
         """Asks a process that runs anyway where there is one, first one that has news. Raises `ToolFailed`."""
-        seconds = self._tooling.list_seconds
         running = [
             each for each in self._servers.values() if each.source.name == source.name and each.source.stamp == source.stamp
         ]
