@@ -23,6 +23,7 @@ TOOLBOX_SPECS = (
         ["query"],
         query=TEXT,
         limit={**NUMBER, "default": FOUND},
+        source={**TEXT, "description": "only of this server or skill"},
     ),
     spec(
         USE,
