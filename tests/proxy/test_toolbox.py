@@ -32,6 +32,7 @@ from hotset.sources.tools.found.servers import add_servers
 from hotset.testing import Call, RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.faults import Fin, Reset, Status
+from hotset.window.ledger import prompt_of
 from tests.proxy.conftest import Pair
 from tests.proxy.shelf import Shelf
 from tests.proxy.talking import OURS, SHORTENING, Talk, asked, assert_each_extends_the_one_before, code, read, tools
@@ -648,3 +649,14 @@ def test_a_server_keeps_its_state_through_a_conversation_and_its_end_is_told(pai
     assert [name for name in _names(found) if "__" in name] == ["notes__add_note"]
     assert talk.text == "It is gone."
     _assert_nothing_was_seen(talk, world)
+
+
+def test_a_round_that_reads_a_tools_result_counts_for_those_who_have_the_tool_without_us(talk):
+    conversation, world = talk(Say("I do it.", calls=(use(ISSUE, title="It broke"),)), Say("Issue 17."))
+
+    conversation.say(OTHER)
+
+    with world.store() as store:
+        [bill] = store.bills()
+    assert bill.calls == 2
+    assert prompt_of(bill.usage) / 2 < prompt_of(bill.whole) < prompt_of(bill.usage)

@@ -22,6 +22,7 @@ from hotset.runtime.planning import Prepared
 from hotset.runtime.using import Asked, Using
 from hotset.store.port import Store
 from hotset.window.ledger import prompt_of
+from hotset.window.toolbox_tools import FIND
 from hotset.window.tools import OUR_TOOLS, parse_call
 
 MOST_ROUNDS = 4
@@ -65,6 +66,10 @@ class Faults:
     """Rounds that brought something back."""
     used: int = 0
     """Rounds that used the toolbox."""
+    work: list[Usage] = field(default_factory=list)
+    """What the rounds cost that read a tool's result: whoever has the tool without us pays for them, too."""
+    worked: bool = False
+    """The latest round called a tool."""
     events: list[Event] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -74,6 +79,9 @@ class Faults:
     async def next_body(self, asked: Round, here: Place, now: float) -> bytes | None:
         """The request that answers a round; None where the turn is over with it."""
         self.usages.append(asked.usage)
+        if self.worked:
+            self.work.append(asked.usage)
+        self.worked = any(call.name not in OUR_TOOLS and call.name != FIND for call in asked.calls)
         self.last = asked.id
         if not asked.calls or not asked.complete:
             return None

@@ -137,7 +137,7 @@ class Sending:
         bill = replace(
             self.prepared.bill,
             sent=replace(self.prepared.bill.sent, output=usage.output),
-            whole=replace(self.prepared.bill.whole, output=usage.output),
+            whole=replace(summed([self.prepared.bill.whole, *self.faults.work]), output=usage.output),
             usage=usage,
             calls=len(rounds),
             faults=self.faults.faults,

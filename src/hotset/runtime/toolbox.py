@@ -47,6 +47,7 @@ MOST_FOUND = 20
 
 _FIND_SECONDS = 0.2
 _REST_SECONDS = 1.0  # between two looks for what is new
+_FITS = 0.05  # of the best score: what is below is no better than any other tool
 _NEAR = 0.1  # of a score: what is used together with what the session used, between tools that fit about as well
 
 
@@ -330,6 +331,8 @@ class Toolbox:
         running = self._pool.loaded() if self._pool is not None else frozenset[str]()
         found: list[Ghost] = []
         for match in ranked:
+            if found and match.score < _FITS:
+                continue
             known = self.catalogue.get(match.name)
             if known is not None and known.state is State.READY and self._is_here(known.tool):
                 loaded = known.tool.source in running or known.tool.origin is Origin.CALLABLE

@@ -184,7 +184,14 @@ def status(chosen: Chosen, *, as_json: bool) -> int:
     if running:
         now = time.time()
         rows = [
-            (each.source, str(each.pid or ""), size(each.bytes), str(each.calls), f"{span(now - each.since)} ago", each.whose)
+            (
+                each.source,
+                str(each.pid or ""),
+                size(each.bytes),
+                str(each.calls),
+                f"{span(now - each.since)} ago",
+                _whom(each.whose, each.session),
+            )
             for each in running
         ]
         table(("running", "pid", "memory", "calls", "started", "for"), rows, right=(1, 2, 3))
@@ -244,6 +251,10 @@ def _arguments(typed: tuple[str, ...]) -> dict[str, Any]:
         except ValueError:
             found[name] = value
     return found
+
+
+def _whom(whose: str, session: str) -> str:
+    return f"{whose}, session {session[:12]}" if session else whose
 
 
 def _first_line(text: str) -> str:
