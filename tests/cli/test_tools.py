@@ -101,11 +101,12 @@ def test_servers_of_other_programs_are_imported_and_removed(desk: Desk):
     (desk.project / ".mcp.json").write_text(json.dumps({"mcpServers": {"notes": entry}}))
 
     assert desk.run("tools", "import").code == 2  # nobody is here to be asked
-    imported = desk.run("tools", "import", "--here", "--yes")
-    again = desk.run("tools", "import", "--here", "--yes")
+    imported = desk.run("tools", "import", "--yes")
+    again = desk.run("tools", "import", "--yes")
 
     assert (imported.code, imported.out) == (0, "notes\n")
     assert "stays as it is" in again.err
+    assert (desk.data / "tools" / "servers.json").exists()  # a project's servers are for the project
     assert desk.run("tools", "find", "read a note").code == 0
     assert desk.run("tools", "remove", "notes").code == 0
     assert desk.run("tools", "remove", "notes").code == 1

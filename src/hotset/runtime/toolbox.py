@@ -35,6 +35,7 @@ from hotset.sources.tools.graph import Graph, word_overlap
 from hotset.sources.tools.registry import Registry
 from hotset.sources.tools.running.pool import Pool, Running
 from hotset.sources.tools.running.session import Listed
+from hotset.sources.tools.running.shift import ADVICE
 from hotset.sources.tools.stocking import Stocking
 from hotset.store.folder import private_folder
 from hotset.store.port import Store
@@ -172,28 +173,28 @@ class Toolbox:
         with suppress(HotsetError, OSError):
             if not self.empty:
                 self.stock(self._config.tooling.list_seconds)
+                self.index()
 
-    def stock(self, seconds: float, told: Callable[[str], None] = lambda _: None) -> Sequence[Source]:
-        """Lists servers that are not known yet, and makes what is new findable. Gives the servers that were silent all the time.
-
-        `told` hears of each server that is done, for a person who waits.
-        """
+    def stock(self, seconds: float, told: Callable[[str], None] = lambda _: None) -> None:
+        """Lists servers that are not known yet. `told` hears of each that is done, for a person who waits."""
         found = self._gathering.now()
         if self._stocked != (found, len(self._bound)):
             self._shelve(found)
         self.stocking.list_all(found, self._changed(), seconds, told)
+
+    def index(self) -> None:
+        """Makes what is new findable."""
         index, finding = self._opened()
         self.stocking.index(finding, index)
-        return self.stocking.unlisted(found)
 
     def find(self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = "") -> tuple[Ghost, ...]:
         """The tools that fit best, best first. A server that is new is asked for its tools first: that is waited for once."""
         if not query.strip():
             raise Malformed("find_tools: say in a few words what the tool should do")
-        if (
-            self._changed() or time.monotonic() - self._looked > _REST_SECONDS
-        ):  # a look at every file of a large library takes milliseconds
+        # A look at every file of a large library takes milliseconds.
+        if self._changed() or time.monotonic() - self._looked > _REST_SECONDS:
             self.stock(self._config.tooling.list_seconds)
+            self.index()
             self._looked = time.monotonic()
         return self._fitting(query, limit, only, session)
 
@@ -287,10 +288,13 @@ class Toolbox:
     def troubles(self) -> Sequence[str]:
         """What is wrong with sources, and what to do about it."""
         told = [*self._gathering.now().troubles]
-        told += [f"{name} gave no list of its tools: {why}" for name, why in self.stocking.failures()]
+        told += [f"{name} gave no list of its tools: {why.removesuffix(ADVICE)}" for name, why in self.stocking.failures()]
         told += [f"{name} has not told its tools yet" for name in self.stocking.waited_for()]
         told += self.stocking.refused()
-        told += [f"{name}: {why}" for name, why in (self._pool.troubles().items() if self._pool is not None else ())]
+        told += [
+            f"{name}: {why.removesuffix(ADVICE)}"
+            for name, why in (self._pool.troubles().items() if self._pool is not None else ())
+        ]
         for own in (self.catalogue.troubles(), self.registry.troubles(), self.graph.troubles(), self.life.troubles()):
             told += own
         return [*told, *(self._found[1].troubles() if self._found is not None else ())]

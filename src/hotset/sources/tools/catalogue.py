@@ -278,7 +278,8 @@ class Catalogue:
             return replace(found, state=State.GONE, why=f"{label.name} is not configured any more")
         if not label.may_run and found.state is not State.GONE:
             look = f"a person can look at it and say `hotset tools approve {label.name}`"
-            why = f"{label.name} lies in the project's folder; {look}"
+            changed = "its files changed since a person let it run" if label.approved else "nobody said that it may run"
+            why = f"{label.name} lies in the project's folder, and {changed}; {look}"
             return replace(found, state=State.UNAPPROVED, why=why, digest=label.stamp)
         return found
 

@@ -30,31 +30,33 @@ _yes = click.option("--yes", is_flag=True, help="Do not ask; for scripts.")
 def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -> int:
     """Take over MCP servers from the files of other programs: Claude Code, Codex, Cursor, VS Code, opencode.
 
-    Without FILES, those of this project and of your home folder are looked for. What is imported can be started by your agents;
-    the other program's file stays as it is.
+    Without FILES, those of this project and of your home folder are looked for. What stands in a file of the project is imported
+    for this project alone. Your agents can start what is imported; the other program's file stays as it is.
     """
     from hotset.sources.tools.found.clients import known_client_files, read_client  # noqa: PLC0415
     from hotset.sources.tools.found.servers import add_servers  # noqa: PLC0415
 
     config = chosen.config()
     home = config.user
-    found: dict[str, dict[str, Any]] = {}
-    for file in files or known_client_files(config.project, home):
+    into: dict[Path, dict[str, dict[str, Any]]] = {}
+    for file in [file.absolute() for file in files] or known_client_files(config.project, home):
         read = read_client(file, project=config.project, home=home)
         say(f"{file} ({read.client}): {count(len(read.servers), 'server')}", quiet=chosen.quiet)
         for name, entry in read.servers.items():
             say(f"  {name}: {_launched(entry)}" + (f"  ({read.notes[name]})" if name in read.notes else ""), quiet=chosen.quiet)
-            found.setdefault(name, entry)
+            into.setdefault(config.servers[-1 if here or file.is_relative_to(config.project) else 0], {}).setdefault(name, entry)
         for name, why in read.skipped.items():
             say(f"  {name} is left out: {why}", quiet=chosen.quiet)
-    if not found:
+    if not into:
         raise NotFound(f"no server to import was found; add one: {chosen.hint('tools add NAME -- COMMAND')}")
-    if not _agreed(f"Let your agents start {'it' if len(found) == 1 else 'them'}?", yes=yes):
+    if not _agreed("Let your agents start them?", yes=yes):
         return FOUND
-    added = add_servers(config.servers[-1 if here else 0], found)
-    emit("\n".join(added.added)) if added.added else None
-    for name in added.kept:
-        say(f"{name} stands there already, and stays as it is", quiet=chosen.quiet)
+    for target, entries in into.items():
+        added = add_servers(target, entries)
+        for name in added.added:
+            emit(name)
+        for name in added.kept:
+            say(f"{name} stands there already, and stays as it is", quiet=chosen.quiet)
     _tell_new(chosen)
     return OK
 

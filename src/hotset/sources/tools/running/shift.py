@@ -27,6 +27,9 @@ Clock = Callable[[], float]
 HearsList = Callable[[Source, Listed, str], None]
 """Hears what a server offers before its first call, and the tool that is about to be called; raises where it must not be."""
 
+ADVICE = " Use another tool, or ask a person to look at `hotset tools status`."
+"""What a model can do, behind what went wrong."""
+
 _FAILED_WITHIN = 60.0  # seconds in which a source fails to start three times before it is left alone
 _REST, _LONGEST_REST = 30.0, 600.0  # seconds for which it is
 _UNANSWERED = 2  # calls in a row after which a server is taken to hang, and another one is started
@@ -206,7 +209,7 @@ class Shift:
                 self._count_unanswered(server)
                 raise ToolFailed(_too_slow(source, seconds)) from None
             except (Refused, NotUnderstood) as error:
-                raise ToolFailed(f"{source.name} failed: {_sealed(source, str(error))}.{_STATUS}") from None
+                raise ToolFailed(f"{source.name} failed: {_sealed(source, str(error))}.{ADVICE}") from None
             else:
                 server.unanswered = 0
                 return made
@@ -273,7 +276,7 @@ class Shift:
             words = connection.last_words() if connection is not None else ""
             why = str(error) if isinstance(error, ToolFailed) else f"it was not ready after {seconds:g} s"
             past.why = f"{_sealed(source, why)}.{_told(source, words)}"
-            raise ToolFailed(f"{source.name} did not start: {past.why}{_STATUS}") from None
+            raise ToolFailed(f"{source.name} did not start: {past.why}{ADVICE}") from None
         finally:
             past.protocol = session.protocol if session is not None else ""
             if session is not None:
@@ -358,11 +361,10 @@ class Shift:
 
 
 _Made = TypeVar("_Made")
-_STATUS = " Use another tool, or ask a person to look at `hotset tools status`."
 
 
 def _out_of_reach(source: Source, error: ToolFailed) -> str:
-    return f"{source.name} is out of reach: {error}.{_STATUS}"
+    return f"{source.name} is out of reach: {error}.{ADVICE}"
 
 
 def _broke_off(source: Source, error: ToolFailed, words: str) -> str:
@@ -380,17 +382,17 @@ def _too_slow(source: Source, seconds: float) -> str:
 
 
 def _slow_start(source: Source, seconds: float) -> str:
-    return f"{source.name} was not ready after {seconds:g} s and is still starting: call it again in a while.{_STATUS}"
+    return f"{source.name} was not ready after {seconds:g} s and is still starting: call it again in a while.{ADVICE}"
 
 
 def _unlisted(source: Source, seconds: float) -> str:
-    return f"{source.name} did not tell its tools in {seconds:g} s.{_STATUS}"
+    return f"{source.name} did not tell its tools in {seconds:g} s.{ADVICE}"
 
 
 def _resting(source: Source, past: Past) -> str:
     left = past.breaker.seconds_left
     when = f"It is tried again in {left:.0f} s" if left else "It is being tried again at this moment"
-    return f"{source.name} failed to start several times: {past.why} {when}, or as soon as it has changed.{_STATUS}"
+    return f"{source.name} failed to start several times: {past.why} {when}, or as soon as it has changed.{ADVICE}"
 
 
 def _told(source: Source, words: str) -> str:
