@@ -9,10 +9,9 @@ from pathlib import Path
 import msgspec
 
 from hotset.config import TOOLS, Config
-from hotset.sources.tools.found.files import write_whole
 from hotset.sources.tools.running.pool import Pool
 from hotset.sources.tools.running.processes import memory_of
-from hotset.store.folder import private_folder
+from hotset.store.folder import private_folder, write_whole
 
 _FOLDER = "running"
 

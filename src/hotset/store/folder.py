@@ -5,19 +5,21 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import secrets
 import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hotset.errors import StoreBusy, StoreFailed
+from hotset.errors import DiskFull, StoreBusy, StoreFailed
 
 DATABASE = "store.db"
 _OPENING = "store.opening"
 _IN_USE = "store.in-use"
 _FILE_MODE = 0o600
 _FOLDER_MODE = 0o700
+_CHANGE_SECONDS = 10.0  # whoever changes a small file takes milliseconds
 _POLL_SECONDS = 0.005  # opening takes a few milliseconds; a waiting process should not wait much longer than that
 
 
@@ -112,6 +114,36 @@ def alone(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(file)
+
+
+@contextmanager
+def held(lock: Path, what: Path) -> Iterator[None]:
+    """One at a time, over all threads and processes, changes `what`. Raises `StoreBusy` after a while, and `StoreFailed`."""
+    file = private_file(lock)
+    try:
+        busy = f"another process has been changing {what} for {_CHANGE_SECONDS:.0f} s; try again later"
+        _lock(file, fcntl.LOCK_EX, _CHANGE_SECONDS, busy)
+        yield
+    finally:
+        os.close(file)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """The file has the old content or the new one, whatever happens, and only its owner can read it. Raises `StoreFailed`."""
+    draft = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}")
+    try:
+        with os.fdopen(private_file(draft), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFull(f"no room is left to write {path}; it is as it was") from error
+        raise StoreFailed(f"{path} could not be written: {error.strerror}; it is as it was") from error
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def sync_folder(folder: Path) -> None:

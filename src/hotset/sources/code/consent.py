@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from hotset.errors import BadConfig
-from hotset.store.folder import private_file, private_folder
+from hotset.store.folder import private_folder, write_whole
 
 _FILE = "consent.json"
 
@@ -51,13 +50,7 @@ def answer(folder: Path, root: Path, *, granted: bool, now: float | None = None)
         Answer.GRANTED if granted else Answer.DENIED, time.time() if now is None else now, str(root.expanduser().resolve())
     )
     path = private_folder(folder) / _FILE
-    new = path.with_name(f".{_FILE}.{os.getpid()}")
-    with os.fdopen(private_file(new), "w", encoding="utf-8") as file:
-        file.truncate()
-        json.dump({"code": given.answer, "when": given.when, "root": given.root}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+    write_whole(path, json.dumps({"code": given.answer, "when": given.when, "root": given.root}).encode())
     return given
 
 

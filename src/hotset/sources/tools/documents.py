@@ -7,7 +7,6 @@ Beside `NAME` lies `NAME.last`, the copy of what was last written here. A file t
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 import time
@@ -21,11 +20,9 @@ from typing import Any
 
 import msgspec
 
-from hotset.errors import DiskFull, StoreBusy, StoreFailed
-from hotset.store.folder import private_file, private_folder, sync_folder
+from hotset.errors import DiskFull, StoreFailed
+from hotset.store.folder import held, private_file, private_folder, sync_folder
 
-_PATIENCE = 10.0  # seconds; a change takes milliseconds, so whoever waits longer had better be told
-_POLL_SECONDS = 0.002
 _SAVING = 1.0  # seconds for which a file that was just changed may still be on its way out of an editor
 _SAVING_POLL = 0.05
 _LARGEST = 64 * 1024 * 1024  # bytes; nothing that is kept here comes near
@@ -95,16 +92,8 @@ class Document:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        file = private_file(self._lock)
-        try:
-            deadline = time.monotonic() + _PATIENCE
-            while not _locked(file):
-                if time.monotonic() >= deadline:
-                    raise StoreBusy(f"another process has been changing {self.path} for {_PATIENCE:.0f} s; try again later")
-                time.sleep(_POLL_SECONDS)
+        with held(self._lock, self.path):
             yield
-        finally:
-            os.close(file)
 
     def _sound(self) -> dict[str, Any]:
         """A fresh copy of what the file says; mended first, where it has to be. Alone."""
@@ -234,11 +223,3 @@ def _stamp(path: Path) -> _Stamp | None:
 
 def _stamp_of(found: os.stat_result) -> _Stamp:
     return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
-
-
-def _locked(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -16,7 +16,8 @@ from pathlib import Path
 import msgspec
 
 from hotset.errors import BadConfig
-from hotset.sources.tools.shelves import Stamp, write_whole
+from hotset.sources.tools.shelves import Stamp
+from hotset.store.folder import write_whole
 
 FILE = "rules.json"
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -13,11 +11,11 @@ from typing import TypeVar
 
 import msgspec
 
-from hotset.errors import StoreBusy, StoreFailed, StoreTooNew
+from hotset.errors import StoreTooNew
 from hotset.nouns.tool import Origin
 from hotset.sources.tools.naming import slug
 from hotset.sources.tools.pinning import Entry
-from hotset.store.folder import private_file, private_folder, sync_folder
+from hotset.store.folder import held, private_folder, write_whole
 
 Stamp = tuple[int, int, int]
 """Of a file: when it changed, its size, its inode. Another stamp, maybe another content."""
@@ -26,8 +24,6 @@ FORMAT = 1
 _LOCK = ".lock"
 _ENDING = ".json"
 _DAMAGED = ".damaged"
-_PATIENCE = 10.0  # seconds; a change of the catalogue takes some milliseconds
-_POLL_SECONDS = 0.005
 
 
 class Label(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -140,16 +136,8 @@ class Shelves:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """One at a time changes something, over all threads and processes."""
-        file = private_file(self.folder / _LOCK)
-        try:
-            deadline = time.monotonic() + _PATIENCE
-            while not _locked(file):
-                if time.monotonic() >= deadline:
-                    raise StoreBusy(f"another process has been changing {self.folder} for {_PATIENCE:.0f} s; try again later")
-                time.sleep(_POLL_SECONDS)
+        with held(self.folder / _LOCK, self.folder):
             yield
-        finally:
-            os.close(file)
 
     def _set_aside(self, path: Path) -> None:
         try:
@@ -161,22 +149,6 @@ class Shelves:
             self._troubles[path.name] = f"{path} is damaged and cannot be moved away: {error.strerror}"
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Replaces a file of ours; whoever reads it meanwhile, and whoever loses power, has the old one or the new."""
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with os.fdopen(private_file(new), "wb") as file:
-            file.truncate()
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-        sync_folder(path.parent)
-    except OSError as error:
-        new.unlink(missing_ok=True)
-        raise StoreFailed(f"cannot write {path}: {error.strerror}") from error
-
-
 def _refuse_newer(shelves: Shelves, file: str) -> None:
     try:
         told = msgspec.json.decode((shelves.folder / file).read_bytes(), type=Label).format
@@ -184,14 +156,6 @@ def _refuse_newer(shelves: Shelves, file: str) -> None:
         return
     if told > FORMAT:
         raise StoreTooNew(f"{shelves.folder / file} was written by a newer hotset; update this one")
-
-
-def _locked(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _stamp(found: os.stat_result) -> Stamp:

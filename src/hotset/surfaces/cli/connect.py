@@ -203,7 +203,7 @@ def _note(config: Config, client: str) -> Path:
 
 
 def _keep(config: Config, client: str, before: str | None, after: str) -> None:
-    from hotset.sources.tools.found.files import write_whole  # noqa: PLC0415
+    from hotset.store.folder import write_whole  # noqa: PLC0415
 
     kept = {"path": str(_path(config, client)), "before": before, "after": _hash(after)}
     write_whole(_note(config, client), json.dumps(kept).encode())

@@ -17,11 +17,12 @@ from pathlib import Path
 from hotset.errors import Malformed, NotFound
 from hotset.nouns.tool import Origin, Source, Tool
 from hotset.sources.code.opening import NotTaken, Root, shown
-from hotset.sources.tools.found.files import locked, write_whole
+from hotset.sources.tools.found.files import locked
 from hotset.sources.tools.found.folders import Listing, content_marks, listing, script_of
 from hotset.sources.tools.found.signatures import Script, own_names, read_script
 from hotset.sources.tools.found.stamps import stamp_of
 from hotset.sources.tools.naming import full_name
+from hotset.store.folder import write_whole
 
 SOURCE = "created"
 

@@ -19,10 +19,11 @@ from urllib.parse import urlsplit
 
 from hotset.errors import BadConfig, NotFound
 from hotset.nouns.tool import Http, Launch, Origin, Source, Stdio
-from hotset.sources.tools.found.files import locked, read_whole, write_whole
+from hotset.sources.tools.found.files import locked, read_whole
 from hotset.sources.tools.found.stamps import stamp_of
 from hotset.sources.tools.found.variables import NAME, resolved
 from hotset.sources.tools.naming import RESERVED, slug
+from hotset.store.folder import write_whole
 
 SERVERS = "mcpServers"
 SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
