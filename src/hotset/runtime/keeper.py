@@ -18,7 +18,8 @@ _log = logging.getLogger("hotset")
 _MOST_EVENTS = 1000
 _REOPEN_SECONDS = 5.0
 _SLOW_SECONDS = 2.0
-"""A deposit that has waited for so long says that the store is stuck; a commit takes a millisecond."""
+"""For so long nothing was kept while something waits: then the store is stuck. A commit takes a millisecond, but many that wait
+for a busy machine are no sign of trouble as long as one after the other is kept."""
 
 _BACKLOG = 16  # a few calls' worth: with more, a call that waits would wait for long; with less, one commit would serve too few
 
@@ -37,6 +38,8 @@ class Keeper:
         """How many events of each name were handed over since the start."""
         self._under_way: dict[asyncio.Future[Kept], float] = {}
         """When each deposit that is not kept yet was handed over, the oldest first."""
+        self._moved = -_SLOW_SECONDS
+        """When a deposit was last kept, or refused."""
         self._events: deque[Event] = deque(maxlen=_MOST_EVENTS)
         """Events that could not be kept yet."""
         self.pages_came: Callable[[], None] = lambda: None
@@ -111,6 +114,7 @@ class Keeper:
 
     def _done(self, deposit: Deposit, keeping: asyncio.Future[Kept]) -> None:
         del self._under_way[keeping]
+        self._moved = self._monotonic()
         if keeping.cancelled():
             return
         error = keeping.exception()
@@ -125,7 +129,7 @@ class Keeper:
 
     def _stuck(self) -> bool:
         oldest = next(iter(self._under_way.values()), None)
-        return oldest is not None and self._monotonic() - oldest > _SLOW_SECONDS
+        return oldest is not None and self._monotonic() - max(oldest, self._moved) > _SLOW_SECONDS
 
     def _retell(self) -> None:
         while self._events and self._store is not None:
