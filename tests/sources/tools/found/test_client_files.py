@@ -27,10 +27,10 @@ CLAUDE_USER = {
     "numStartups": 12,
     "mcpServers": {"shell": {"command": "npx", "args": ["-y", "mcp-server-shell"]}, "both": {"command": "user"}},
     "projects": {
-        "/work/app": {
+        "/projects/app": {
             "mcpServers": {"fs": {"type": "stdio", "command": "node", "args": ["fs.js"], "env": {}}, "both": {"command": "local"}}
         },
-        "/work/other": {"mcpServers": {"secret": {"command": "x"}}},
+        "/projects/other": {"mcpServers": {"secret": {"command": "x"}}},
     },
 }
 VSCODE = """{
@@ -133,7 +133,7 @@ def test_claude_codes_own_file_gives_the_users_servers_and_those_of_this_project
 
 
 def test_a_projects_server_stands_over_the_users_of_the_same_name(put, tmp_path):
-    projects = {str(tmp_path): CLAUDE_USER["projects"]["/work/app"]}
+    projects = {str(tmp_path): CLAUDE_USER["projects"]["/projects/app"]}
     read = read_client(put("any.json", {**CLAUDE_USER, "projects": projects}), project=tmp_path)
     assert read.servers["both"] == {"command": "local"}
     assert read.servers["fs"] == {"command": "node", "args": ["fs.js"]}
@@ -227,7 +227,7 @@ def test_an_entry_that_runs_hotset_itself_is_left_out(put, entry):
 @pytest.mark.parametrize(
     "entry",
     [
-        {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/work/hotset"]},
+        {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/projects/hotset"]},
         {"command": "uvx", "args": ["mcp-server-git", "--repository", "hotset"]},
         {"url": "http://127.0.0.1:8000/mcp"},
     ],
