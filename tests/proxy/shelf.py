@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from hotset.errors import NotFound, ToolFailed
-from hotset.nouns.tool import Ghost, Origin, Returned, Source, Tool
+from hotset.nouns.tool import Ghost, Origin, Source
+from hotset.runtime.toolbox import Used
 from hotset.sources.tools.callables import Bound, bound
 from hotset.sources.tools.content import returned, text_of
-
-
-@dataclass(frozen=True)
-class Used:
-    tool: Tool
-    returned: Returned
-    seconds: float = 0.0
-    ran: bool = True
-
-    @property
-    def text(self) -> str:
-        return text_of(self.returned)
 
 
 class Shelf:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import ExitStack, closing, suppress
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +23,7 @@ from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.project_index import has_code, index_folder
 
-NOT_SAID = ("mcp", "tools")
+_NOT_SAID = re.compile(r"mcp( [0-9a-f]+)?|tools")
 """How sessions are called that are no conversations: they keep what tools gave, and tools that were let go."""
 
 
@@ -88,7 +89,7 @@ class Project:
         """The session of that id, key or beginning of an id; the latest one where none is named. Raises `NotFound`."""
         every = list(self.store.sessions())
         if not named:
-            said = [each.id for each in every if not each.key.startswith(NOT_SAID)]
+            said = [each.id for each in every if not _NOT_SAID.fullmatch(each.key)]
             return said[-1] if said else None
         exact = [each.id for each in every if named in (each.id, each.key)]
         found = exact or [each.id for each in every if each.id.startswith(named)]
