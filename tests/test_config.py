@@ -13,6 +13,7 @@ from hotset.nouns.embedding import Embedding
 from hotset.nouns.knobs import NEVER, Knobs, Limit
 from hotset.nouns.page import Kind
 from hotset.nouns.profiles import POLICY_NAMES, PROFILES
+from hotset.nouns.remembering import Remembering
 from hotset.nouns.tool import Tooling
 from hotset.window.policies import POLICIES
 
@@ -339,3 +340,18 @@ def test_tools_are_chosen_in_a_table_of_their_own(config):
 def test_a_setting_of_tools_that_cannot_be_is_named(config, wrong):
     with pytest.raises(BadConfig, match=wrong.split(" ", maxsplit=1)[0]):
         config(f"[tools]\n{wrong}")
+
+
+def test_memory_is_chosen_in_a_table_of_its_own(config):
+    told = config("[memory]\noffer = false\nquiet_seconds = 5\nconsolidate_hours = 0").memory
+    assert told == Remembering(offer=False, quiet_seconds=5.0, consolidate_hours=0.0)
+
+
+@pytest.mark.parametrize("wrong", ["offer = 3", "index_tokens = -1", 'quiet_seconds = "soon"', "nothing = 1"])
+def test_a_setting_of_memory_that_cannot_be_is_named(config, wrong):
+    with pytest.raises(BadConfig, match=wrong.split(" ", maxsplit=1)[0]):
+        config(f"[memory]\n{wrong}")
+
+
+def test_memory_is_switched_off_by_the_environment(config):
+    assert config(environ={"HOTSET_MEMORY": "off"}).memory == Remembering(enabled=False)

@@ -25,8 +25,9 @@ from hotset.nouns.embedding import AUTO, OFF, Embedding
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.price import Price, Prices
 from hotset.nouns.profiles import DEFAULT, PROFILES
+from hotset.nouns.remembering import Remembering
 from hotset.nouns.tool import Tooling
-from hotset.settings import checked, knobs_in, thresholds_in, tooling_in
+from hotset.settings import checked, knobs_in, remembering_in, thresholds_in, tooling_in
 
 DEFAULT_PORT = 4747
 
@@ -35,6 +36,9 @@ SERVERS = "servers.json"
 
 TOOLS = "tools"
 """Where a project's tools are, in its data folder."""
+
+MEMORY = "memory"
+"""Where what is derived of its memories lies there."""
 
 _DEFAULT_URLS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
@@ -108,6 +112,7 @@ class Config:
     embedding: Embedding = field(default_factory=Embedding)
     """What the index has vectors from."""
     tooling: Tooling = field(default_factory=Tooling)
+    memory: Remembering = field(default_factory=Remembering)
     servers: tuple[Path, ...] = ()
     """The files that say which MCP servers there are: the user's own, and the project's, whose entries stand over those."""
     user: Path = field(default_factory=Path.home)
@@ -195,6 +200,7 @@ def load(
     checked(replace(PROFILES[named_profile or DEFAULT], **own_knobs), path)
     summary = _summary_table(file, path)
     tooling = tooling_in(_table(file, "tools", path), path)
+    memory = remembering_in(_table(file, "memory", path), path)
     searching = _search_table(file, path)
     search = first("search", None, default=True, table=searching)
     embedding = {name: first(name, None, default, table=searching) for name, default in _EMBEDDING.items()}
@@ -220,6 +226,9 @@ def load(
         embedding=_embedding(embedding, env.get("HOTSET_EMBEDDING_KEY", ""), origins),
         tooling=replace(
             tooling, enabled=_yes_or_no("tools", first("tools", None, default=tooling.enabled, table={}), origins["tools"])
+        ),
+        memory=replace(
+            memory, enabled=_yes_or_no("memory", first("memory", None, default=memory.enabled, table={}), origins["memory"])
         ),
         servers=(path.parent / SERVERS, folder / TOOLS / SERVERS),
         user=Path(env["HOME"]) if env.get("HOME") else Path.home(),

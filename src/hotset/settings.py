@@ -1,4 +1,4 @@
-"""What `[window]`, `[alerts]` and `[tools]` of the user's file may say, each value checked as it is read."""
+"""What `[window]`, `[alerts]`, `[tools]` and `[memory]` of the user's file may say, each value checked as it is read."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from hotset.nouns.alert import THRESHOLDS
 from hotset.nouns.knobs import NEVER, Knobs, Limit, Prefetch, Prefetching
 from hotset.nouns.page import Kind
 from hotset.nouns.profiles import POLICY_NAMES
+from hotset.nouns.remembering import Remembering
 from hotset.nouns.tool import Tooling
 
 _KNOBS = {each.name: str(each.type) for each in fields(Knobs) if each.name != "window"}
 """What `[window]` may say of the knobs, by type; the window's own size is `budget`."""
 
 _TOOLING = {each.name: str(each.type) for each in fields(Tooling)}
+_REMEMBERING = {each.name: str(each.type) for each in fields(Remembering)}
 _SHARES = ("high", "low")
 _AT_LEAST_ONE_OF = ("keep", "patience", "limit")
 
@@ -58,6 +60,15 @@ def tooling_in(table: Mapping[str, Any], path: Path) -> Tooling:
         if name not in _TOOLING:
             raise BadConfig(f"{origin} cannot say {name!r}; it can say {', '.join(_TOOLING)}")
     return Tooling(**{name: _READERS[_TOOLING[name]](name, value, origin) for name, value in table.items()})
+
+
+def remembering_in(table: Mapping[str, Any], path: Path) -> Remembering:
+    """What `[memory]` says. Raises `BadConfig`."""
+    origin = f"[memory] in {path}"
+    for name in table:
+        if name not in _REMEMBERING:
+            raise BadConfig(f"{origin} cannot say {name!r}; it can say {', '.join(_REMEMBERING)}")
+    return Remembering(**{name: _READERS[_REMEMBERING[name]](name, value, origin) for name, value in table.items()})
 
 
 def _number(name: str, value: object, origin: str) -> float:

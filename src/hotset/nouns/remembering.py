@@ -1,0 +1,21 @@
+"""What an operator can choose about memories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Remembering:
+    enabled: bool = True
+    """Sessions become memories, and can be recalled."""
+    offer: bool = True
+    """What is remembered is told to an agent with its prompts, a few hundred tokens at most; otherwise it has to ask."""
+    index_tokens: int = 100
+    """Of what a session is told at its start: what there is to know."""
+    offer_tokens: int = 400
+    """Of all that a prompt may bring along, the start's included."""
+    quiet_seconds: float = 120.0
+    """Without a call: then a session is looked at. One that opens looks at those before it at once."""
+    consolidate_hours: float = 24.0
+    """From one consolidation in the background to the next; 0 leaves it to `hotset memory consolidate`."""
