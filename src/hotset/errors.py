@@ -6,6 +6,7 @@ HotsetError
 │   ├── BadConfig       a setting that cannot be used
 │   ├── NotFound        no such session, page, turn or tool
 │   ├── ToolRefused     a tool that may not be called as things stand
+│   ├── Conflict        somebody else changed it meanwhile
 │   └── MemoryClosed    a memory was used after its end
 ├── StoreFailed         the store could not do it; nothing was half written
 │   ├── StoreTooNew     written by a newer hotset
@@ -41,6 +42,10 @@ class NotFound(BadInput):
 
 class ToolRefused(BadInput):
     """A tool that may not be called as things stand: it changed, nobody allowed it, or its arguments are wrong."""
+
+
+class Conflict(BadInput):
+    """Somebody else changed it meanwhile: read it again and decide anew. Nothing was changed."""
 
 
 class MemoryClosed(BadInput):

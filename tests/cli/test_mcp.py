@@ -67,10 +67,11 @@ def test_clients_of_either_era_find_the_tools_and_that_they_only_read(filled: De
 
     assert session.protocol_version == ("2026-07-28" if modern else "2025-11-25")
     names = ["search_code", "get_file", "outline", "retrieve_context", "search_history", "get_turn_range"]
-    assert [tool.name for tool in listed] == ["find_tools", "use_tool", *names]
+    memory = ["memory_index", "memory_timeline", "recall_memory", "remember", "forget"]
+    assert [tool.name for tool in listed] == ["find_tools", "use_tool", *names, *memory]
     writing = [tool.name for tool in listed if not (tool.annotations and tool.annotations.read_only_hint)]
-    assert writing == ["use_tool"]
-    assert all("max_tokens" in tool.input_schema["properties"] for tool in listed[2:])
+    assert writing == ["use_tool", "remember", "forget"]
+    assert all("max_tokens" in tool.input_schema["properties"] for tool in listed[2:-2])
     assert "It was the clock." in answers[0][0]
 
 

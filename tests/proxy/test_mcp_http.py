@@ -30,6 +30,11 @@ NAMES = [
     "retrieve_context",
     "search_history",
     "get_turn_range",
+    "memory_index",
+    "memory_timeline",
+    "recall_memory",
+    "remember",
+    "forget",
 ]
 
 
@@ -87,6 +92,15 @@ def test_two_sessions_have_a_server_of_their_own_each(proxy: LocalProxy):
     _, [other] = talk(proxy, [("use_tool", {"name": "notes__read_note", "arguments": {"title": "a"}})], modern=False)
 
     assert other.content[0].text == "there is no such note"
+
+
+def test_what_one_client_remembers_another_recalls(proxy: LocalProxy):
+    _, [kept] = talk(proxy, [("remember", {"text": "The staging host is called heron"})], modern=False)
+    _, [recalled, index] = talk(proxy, [("recall_memory", {"query": "which host is staging"}), ("memory_index", {})], modern=True)
+
+    assert "kept as [sem-" in kept.content[0].text
+    assert "heron" in recalled.content[0].text
+    assert not index.is_error
 
 
 def ask(proxy: LocalProxy, method: str, body: bytes = b"", **headers: str) -> tuple[int, bytes, dict[str, str]]:

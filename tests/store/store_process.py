@@ -10,17 +10,22 @@ import random
 import signal
 import sys
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from hotset.nouns.deposit import Noted, Planned
+from hotset.errors import Conflict
+from hotset.nouns.deposit import Noted, Planned, Remembered
+from hotset.nouns.memory import MemoryId, MemoryLink, Relation, Use, Used
 from hotset.nouns.page import Kind, PageId, SessionId, digest
 from hotset.nouns.window import Sent
 from hotset.store.connecting import Tuning
 from hotset.store.sqlite import SqliteStore
+from hotset.testing.store_memory_contract import fact
 from hotset.testing.store_talk import Talk, id_of, kept, shows
 
 _TUNING = Tuning(ballast_bytes=0, checkpoint_pages=50)
+_AT_ONCE = 3  # what a writer hands over together
 
 
 def content_of(writer, number):
@@ -48,11 +53,29 @@ def killed_writers(folder, seed, kills):
             for number, page in acks:
                 _expect(store, page, content_of(f"{seed}-{round_number}", number))
                 acknowledged[page] = (f"{seed}-{round_number}", number)
+            _expect_whole_deposits(store)
     with SqliteStore.open(folder, _TUNING) as store:
         for page, (writer, number) in acknowledged.items():
             _expect(store, page, content_of(writer, number))
         damage = [str(each) for each in store.verify()]
     return {"acknowledged": len(acknowledged), "damage": damage, "reopened_ms": reopened}
+
+
+def contending_writers(folder, writers, versions):
+    """Several processes write the next version of one memory, each again and again until it was first."""
+    children = []
+    for writer in range(writers):
+        pid = os.fork()
+        if pid == 0:
+            _child(lambda writer=writer: _write_versions(Path(folder), writer, versions))
+        children.append(pid)
+    for pid in children:
+        os.waitpid(pid, 0)
+    with SqliteStore.open(Path(folder), _TUNING) as store:
+        every = [(memory.version, *memory.text.split(" by ")) for memory in store.memory_versions(fact("shared").id)]
+        uses = sum(each.read for each in store.memory_uses().values())
+        damage = [str(each) for each in store.verify()]
+    return {"versions": every, "conflicts": uses, "damage": damage}
 
 
 def shared_writers(folder, writers, notes):
@@ -111,21 +134,53 @@ def _write_for_ever(folder, session, id, writer, into):
     number = 0
     while True:
         batch = [
-            store.keep(Noted(SessionId(session), writer, Kind.FINDING, content_of(writer, number + i), 1.0)) for i in range(3)
+            store.keep(Noted(SessionId(session), writer, Kind.FINDING, content_of(writer, number + i), 1.0))
+            for i in range(_AT_ONCE)
         ]
-        forms = [_form_of(writer, number + i) for i in range(3)]
+        forms = [_form_of(writer, number + i) for i in range(_AT_ONCE)]
         planned = store.keep(Planned(id, Sent(forms[-1].spot.chain, 1.0), tuple(forms)))
+        memories = tuple(_memory_of(writer, number + i, run=f"{writer}:{number}") for i in range(_AT_ONCE))
+        links = tuple(MemoryLink(memories[0].id, other.id, Relation.RELATED_TO, 1.0, memories[0].run) for other in memories[1:])
+        remembered = store.keep(Remembered(memories, links))
         for future in batch:
             os.write(into, f"{number} {future.result().pages[0]}\n".encode())
             number += 1
         planned.result()
-        for i, row in enumerate(forms, number - 3):
+        for i, row in enumerate(forms, number - _AT_ONCE):
             os.write(into, f"{i} {row.spot.chain}\n".encode())
+        remembered.result()
+        for i, memory in enumerate(memories, number - _AT_ONCE):
+            os.write(into, f"{i} {memory.id}\n".encode())
 
 
 def _form_of(writer, number):
     content = content_of(writer, number)
     return replace(shows(digest(content)), text=content)
+
+
+def _memory_of(writer, number, **traits):
+    return fact(f"{writer}-{number}", text=content_of(writer, number).hex(), **traits)
+
+
+def _write_versions(folder, writer, versions):
+    shared = fact("shared", text="0 by nobody")
+    with SqliteStore.open(folder, _TUNING) as store:
+        kept(store, Remembered((shared,)))
+        for _ in range(versions):
+            _add_one(store, shared.id, f"w{writer}")
+
+
+def _add_one(store, id, who):
+    """Counts on from the latest version; whoever was second reads again."""
+    while True:
+        latest = store.memory(id)
+        try:
+            text = f"{int(latest.text.split()[0]) + 1} by {who}"
+            kept(store, Remembered((replace(latest, version=latest.version + 1, text=text),)))
+        except Conflict:
+            kept(store, Remembered(uses=(Use(id, Used.READ, 1.0),)))
+        else:
+            return
 
 
 def _write_notes(folder, writer, notes, into):
@@ -151,7 +206,21 @@ def _child(act):
     os._exit(0)
 
 
+def _expect_whole_deposits(store):
+    """What was remembered together is there together, or not at all."""
+    links = Counter(link.run for link in store.memory_links())
+    for run, versions, _ in store.memory_runs():
+        if (versions, links.pop(run, 0)) != (_AT_ONCE, _AT_ONCE - 1):
+            raise AssertionError(f"of {run} only a part is there")
+    if links:
+        raise AssertionError("links without their memories")
+
+
 def _expect(store, page, content):
+    if page.startswith("sem-"):
+        if store.memory(MemoryId(page)).text != content.hex():
+            raise AssertionError(f"{page} came back changed")
+        return
     if not page.startswith("p"):
         if [row.text for row in store.table([page]).shown.values()] != [content]:
             raise AssertionError(f"the form of {page} is lost or changed")
@@ -162,5 +231,5 @@ def _expect(store, page, content):
 
 
 if __name__ == "__main__":
-    act = {"killed": killed_writers, "shared": shared_writers}[sys.argv[1]]
+    act = {"killed": killed_writers, "shared": shared_writers, "contending": contending_writers}[sys.argv[1]]
     print(json.dumps(act(sys.argv[2], *map(int, sys.argv[3:]))))

@@ -10,7 +10,8 @@ import pytest
 
 from hotset.errors import HotsetError, NotFound, PageDamaged, StoreBusy, StoreFailed, StoreTooNew
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.deposit import Billed, Hid, Noted, Planned
+from hotset.nouns.deposit import Billed, Hid, Noted, Planned, Remembered
+from hotset.nouns.memory import MemoryId, MemoryLink, Relation, Use, Used
 from hotset.nouns.message import Message, Part, Usage
 from hotset.nouns.page import Kind, Role, digest
 from hotset.nouns.turn import Node
@@ -20,6 +21,7 @@ from hotset.store.port import Blob, Where
 from hotset.store.repair import repair
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
+from hotset.testing.store_memory_contract import fact
 from hotset.testing.store_talk import Talk, id_of, kept, shows
 
 _TUNING = Tuning(ballast_bytes=0)
@@ -37,6 +39,10 @@ def _fill(folder, seed=1, turns=12):
         session = next(store.sessions()).id
         for size in (0, 900, 5000, 30_000):
             kept(store, Noted(session, "a", Kind.FINDING, rng.randbytes(size), 1.0))
+        for number in range(30):
+            memory = fact(f"{seed}-{number}", text=f"fact {number} of {seed} " * rng.choice((1, 20, 300)))
+            uses = (Use(memory.id, Used.READ, float(number)),)
+            kept(store, Remembered((memory,), (MemoryLink(memory.id, MemoryId("sem-1"), Relation.RELATED_TO, 1.0),), uses))
         return list(store.dump())
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from hotset.nouns.bill import Bill
 from hotset.nouns.deposit import Billed, Hid, Planned
+from hotset.nouns.memory import Memory, MemoryKind, MemoryLink, Use
 from hotset.nouns.page import digest
 from hotset.nouns.window import Hidden, Sent, Table
 from hotset.store.connecting import Tuning
@@ -16,25 +17,33 @@ from hotset.store.migrations import MIGRATIONS, VERSION
 from hotset.store.port import Blob, Where
 from hotset.store.repair import repair
 from hotset.store.sqlite import SqliteStore
+from hotset.testing.store_memory_contract import lives
 from hotset.testing.store_talk import Talk, id_of, kept, shows
 
 _HERE = Path(__file__).parent
 _TUNING = Tuning(ballast_bytes=0)
 
 
+def _left_by(format, folder):
+    folder.mkdir(mode=0o700)
+    (folder / "store.db").write_bytes(gzip.decompress((_HERE / f"format-{format}.db.gz").read_bytes()))
+    return folder
+
+
+def _exported_by(format):
+    return list(read_lines(gzip.decompress((_HERE / f"format-{format}.jsonl.gz").read_bytes()).splitlines(keepends=True)))
+
+
 @pytest.fixture
 def old(tmp_path):
     """The folder of a store as format 1 left it."""
-    folder = tmp_path / "old"
-    folder.mkdir(mode=0o700)
-    (folder / "store.db").write_bytes(gzip.decompress((_HERE / "format-1.db.gz").read_bytes()))
-    return folder
+    return _left_by(1, tmp_path / "old")
 
 
 @pytest.fixture
 def rows():
     """What format 1 exported from that store."""
-    return list(read_lines(gzip.decompress((_HERE / "format-1.jsonl.gz").read_bytes()).splitlines(keepends=True)))
+    return _exported_by(1)
 
 
 def _version(folder):
@@ -45,8 +54,10 @@ def _version(folder):
         database.close()
 
 
-def test_a_store_of_format_1_opens_and_holds_what_it_held(old, rows):
-    assert _version(old) == 1
+@pytest.mark.parametrize("format", [1, 2])
+def test_a_store_of_an_earlier_format_opens_and_holds_what_it_held(tmp_path, format):
+    old, rows = _left_by(format, tmp_path / "old"), _exported_by(format)
+    assert _version(old) == format
     with SqliteStore.open(old, _TUNING) as store:
         assert list(store.dump()) == rows
         assert not list(store.verify())
@@ -74,7 +85,20 @@ def test_a_store_of_format_1_learns_the_page_table(old, rows):
         assert [each for each in store.dump() if each in rows] == rows
 
 
-def test_a_damaged_store_of_format_1_is_repaired_into_the_present_one(old, rows):
+@pytest.mark.parametrize("format", [1, 2])
+def test_a_store_of_an_earlier_format_learns_to_remember(tmp_path, format):
+    with SqliteStore.open(_left_by(format, tmp_path / "old"), _TUNING) as store:
+        assert not list(store.memories())
+        assert not store.memory_runs()
+        lives(store, next(store.sessions()).id)
+        assert len(list(store.memories())) == len(MemoryKind)
+        assert not list(store.verify())
+        assert [row for row in store.dump() if not isinstance(row, Memory | MemoryLink | Use)] == _exported_by(format)
+
+
+@pytest.mark.parametrize("format", [1, 2])
+def test_a_damaged_store_of_an_earlier_format_is_repaired_into_the_present_one(tmp_path, format):
+    old, rows = _left_by(format, tmp_path / "old"), _exported_by(format)
     content = bytearray((old / "store.db").read_bytes())
     content[:4096] = bytes(4096)
     (old / "store.db").write_bytes(content)
@@ -84,7 +108,9 @@ def test_a_damaged_store_of_format_1_is_repaired_into_the_present_one(old, rows)
         assert list(store.dump()) == rows
 
 
-def test_an_export_of_format_1_can_be_imported_and_continued(tmp_path, rows):
+@pytest.mark.parametrize("format", [1, 2])
+def test_an_export_of_an_earlier_format_can_be_imported_and_continued(tmp_path, format):
+    rows = _exported_by(format)
     with SqliteStore.open(tmp_path / "s", _TUNING) as store:
         assert store.load(rows) == len(rows)
         assert list(store.dump()) == rows

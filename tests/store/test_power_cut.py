@@ -7,11 +7,13 @@ import pytest
 from store_disks import PowerCutDisk
 
 from hotset.errors import HotsetError
-from hotset.nouns.deposit import Hid, Noted, Planned
+from hotset.nouns.deposit import Hid, Noted, Planned, Remembered
+from hotset.nouns.memory import MemoryLink, Relation, Use, Used, Uses
 from hotset.nouns.page import Kind, digest
 from hotset.nouns.window import Hidden, Sent, Spot
 from hotset.store.connecting import Tuning
 from hotset.store.sqlite import SqliteStore
+from hotset.testing.store_memory_contract import fact
 from hotset.testing.store_talk import Talk, id_of, kept, shows
 
 _PLAIN = Tuning(ballast_bytes=0)
@@ -30,7 +32,16 @@ def _live_through_cuts(tmp_path, seed, cuts, synchronous):
         disk.start(chance=0.05)
         while not disk.done:
             content = rng.randbytes(rng.choice((10, 300, 5000)))
-            if rng.random() < 0.5:
+            kind = rng.random()
+            if kind < 0.3:
+                memory = fact(content.hex()[:40], text=content.hex())
+                link = MemoryLink(memory.id, memory.id, Relation.RELATED_TO)
+                if kind < 0.1:
+                    kept(store, Remembered((memory,)))
+                    memory = replace(memory, version=2, why="again")
+                kept(store, Remembered((memory,), (link,), (Use(memory.id, Used.READ, 1.0),)))
+                disk.acknowledged.append((memory.id, content))
+            elif kind < 0.6:
                 note = kept(store, Noted(session, "a", Kind.FINDING, content, 1.0))
                 disk.acknowledged.append((note.pages[0], content))
             else:
@@ -49,13 +60,20 @@ def _survived(image, acknowledged):
     with SqliteStore.open(image, _PLAIN) as store:
         for id, content in acknowledged:
             try:
-                found = store.content(store.page(id).digest) if id.startswith("p") else _form(store, id)
+                found = _found(store, id)
             except HotsetError as error:
                 return f"lost: {error}"
             if found != content:
                 return "changed"
         damage = list(store.verify())
         return f"damaged: {damage}" if damage else ""
+
+
+def _found(store, id):
+    if id.startswith("sem-"):
+        whole = [link.of for link in store.memory_links(id)] == [id] and store.memory_uses([id]) == {id: Uses(read=1, last=1.0)}
+        return bytes.fromhex(store.memory(id).text) if whole else b"a part"
+    return store.content(store.page(id).digest) if id.startswith("p") else _form(store, id)
 
 
 def _form(store, chain):

@@ -4,6 +4,7 @@ import json
 import statistics
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,14 @@ def test_eight_processes_share_a_new_folder_without_a_lock_error(tmp_path):
     assert report["damage"] == []
     assert report["pages"] == 8 * 502
     assert report["p99_ms"] < 2000  # 50 ms on a machine of its own; the machines of CI are shared
+
+
+def test_of_processes_that_change_one_memory_at_once_each_sees_the_others_changes(tmp_path):
+    report = _report(_start("contending", tmp_path / "store", 4, 25))
+    assert report["damage"] == []
+    assert report["conflicts"] > 0
+    assert [(version, text) for version, text, _ in report["versions"]] == [(n + 1, str(n)) for n in range(101)]
+    assert Counter(who for _, _, who in report["versions"]) == {"nobody": 1, "w0": 25, "w1": 25, "w2": 25, "w3": 25}
 
 
 def test_what_one_store_keeps_another_sees_at_once(tmp_path):

@@ -105,6 +105,14 @@ class LocalIndex:
         given = list(wholes)
         self._write(lambda: self._entries.remove(given, watermark))
 
+    def purge(self, wholes: Iterable[str]) -> None:
+        self.remove(wholes)
+        generations = Generations(self._rows)
+        for generation in generations.every():
+            generations.condemn(generation.number)
+        self._rows.shorten()
+        self._wake.set()
+
     def replace(self, whole: str, entries: Iterable[Entry], watermark: Watermark | None = None) -> None:
         given = list(entries)
         self._write(lambda: self._entries.replace(whole, given, watermark), len(given))

@@ -59,6 +59,10 @@ class Index(Protocol):
         """All entries of these wholes."""
         ...
 
+    def purge(self, wholes: Iterable[str]) -> None:
+        """As `remove`; and as soon as whoever folds has made the files anew, no word of them is left in any."""
+        ...
+
     def replace(self, whole: str, entries: Iterable[Entry], watermark: Watermark | None = None) -> None:
         """All entries of this whole leave, but for those that are given and unchanged; nobody ever sees half of it."""
         ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hotset.nouns.bill import Bill, Summary
+from hotset.nouns.memory import Memory, MemoryId, MemoryLink, Use
 from hotset.nouns.message import Reply, Request
 from hotset.nouns.page import Gist, Kind, PageId, SessionId
 from hotset.nouns.turn import Event, Outcome, Reference, TurnId, TurnRef
@@ -96,7 +97,31 @@ class Billed:
     bill: Bill
 
 
-Deposit = Asked | Answered | Noted | Gisted | Event | Reference | Planned | Hid | Billed | Summary
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """Versions of memories, links between them and uses of them: all of these or none.
+
+    A version follows the latest one of its id, or is the first. One that is there already and says the same is left out, as is
+    a link that holds already; one that says something else is a `Conflict`.
+    """
+
+    memories: tuple[Memory, ...] = ()
+    links: tuple[MemoryLink, ...] = ()
+    uses: tuple[Use, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """These memories leave the store, with every version, link and use. An event `Erased` says how many there were.
+
+    The pages whose words they stood on stay.
+    """
+
+    memories: tuple[MemoryId, ...]
+    time: float
+
+
+Deposit = Asked | Answered | Noted | Gisted | Event | Reference | Planned | Hid | Billed | Summary | Remembered | Erased
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,6 +211,8 @@ class Arrangement:
     line_days: float = 30.0
     excerpt: int = 120
     """Tokens of a long memory that are shown."""
+    weights: dict[str, float] = field(default_factory=dict)
+    """Of the signals of a recall, where those of this store were learned."""
     bypass: dict[str, float] = field(default_factory=dict)
     """Kinds of tasks in which memory did not pay, and until when nothing is offered there."""
 

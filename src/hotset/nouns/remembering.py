@@ -15,6 +15,8 @@ class Remembering:
     """Of what a session is told at its start: what there is to know."""
     offer_tokens: int = 400
     """Of all that a prompt may bring along, the start's included."""
+    offer_seconds: float = 0.3
+    """How long a prompt waits for it: memories are found in some 20 ms; to look at a session that has just ended takes longer."""
     quiet_seconds: float = 120.0
     """Without a call: then a session is looked at. One that opens looks at those before it at once."""
     consolidate_hours: float = 24.0

@@ -9,17 +9,21 @@ from dataclasses import dataclass, field, replace
 from hotset.dialects.port import Dialect
 from hotset.dialects.view import OwnCall, Round
 from hotset.errors import Malformed
+from hotset.nouns.deposit import Deposit
+from hotset.nouns.memory import MemoryId
 from hotset.nouns.message import Answer, Request, Usage
-from hotset.nouns.retrieval import Place, Retrieval, Retrieved
+from hotset.nouns.retrieval import Place, Retrieval, Retrieve, Retrieved
 from hotset.nouns.turn import Event
 from hotset.nouns.window import WHOLE, Form, Spot
 from hotset.runtime import retrieval
 from hotset.runtime.bounded import Bounded
 from hotset.runtime.following import Follower
 from hotset.runtime.lines import weigh
+from hotset.runtime.memory_telling import read_deposits
 from hotset.runtime.offering import Ours, ours
 from hotset.runtime.planning import Prepared
 from hotset.runtime.using import Asked, Using
+from hotset.sources.memory.naming import is_memory_id
 from hotset.store.port import Store
 from hotset.window.ledger import prompt_of
 from hotset.window.toolbox_tools import FIND
@@ -70,7 +74,7 @@ class Faults:
     """What the rounds cost that read a tool's result: whoever has the tool without us pays for them, too."""
     worked: bool = False
     """The latest round called a tool."""
-    events: list[Event] = field(default_factory=list)
+    events: list[Deposit] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.outgoing = self.prepared.outgoing
@@ -102,7 +106,7 @@ class Faults:
         """Our answers to the latest round, where the client has to answer it as well: the provider does not have them yet."""
         return self.answers[-1] if len(self.answers) == len(self.usages) else ()
 
-    def happened(self) -> tuple[Event, ...]:
+    def happened(self) -> tuple[Deposit, ...]:
         """What is to be told since this was asked last."""
         told, self.events = tuple(self.events), []
         return told
@@ -158,6 +162,8 @@ class Faults:
         again = got is not None and any(self._had_left(spot) for spot in got.spots)
         self.refaults += again
         self.events.append(retrieval.event_of(call.name, wanted, got, here, now, refault=again))
+        if isinstance(wanted, Retrieve) and got is not None and got.found and is_memory_id(wanted.id):
+            self.events += read_deposits(MemoryId(wanted.id), got.tokens, here, now)
 
     def _had_left(self, spot: Spot) -> bool:
         shown = self.prepared.plan.shown

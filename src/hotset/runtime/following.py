@@ -109,13 +109,15 @@ class Follower:
     def _stint(self, store: Store) -> int:
         """The pages that it came by: none when there are no more, or when there was trouble."""
         from hotset.sources.history.following import follow  # noqa: PLC0415 - with the index, and not before
+        from hotset.sources.memory.following import follow_memories  # noqa: PLC0415
 
         with self._lock:
             if self._stopped or self._open is None:
                 return 0
             try:
                 self._index = self._index or self._open()
-                passed = follow(store, self._index, time.monotonic() + _STINT_SECONDS)
+                until = time.monotonic() + _STINT_SECONDS
+                passed = follow(store, self._index, until) + follow_memories(store, self._index, until)
             except (HotsetError, OSError, ImportError) as error:
                 self._say(type(error).__name__)
                 self._drop()

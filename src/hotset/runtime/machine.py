@@ -14,6 +14,7 @@ from hotset import tokens
 from hotset.config import Config
 from hotset.dialects import DIALECTS
 from hotset.dialects.port import Dialects
+from hotset.errors import StoreFailed
 from hotset.nouns.bill import Bill
 from hotset.nouns.knobs import Prefetching
 from hotset.nouns.turn import Event
@@ -24,11 +25,16 @@ from hotset.runtime.following import Follower, open_index
 from hotset.runtime.gisting import Gister
 from hotset.runtime.keeper import Keeper
 from hotset.runtime.ledger import SUMMARISED, SUMMARY_FAILED, Births, Metrics, empty_ledger, metrics
+from hotset.runtime.memories import Memories
+from hotset.runtime.memory_wording import Writer
 from hotset.runtime.offering import Tools
 from hotset.runtime.planning import Planner
 from hotset.runtime.prefetches import Prefetches
 from hotset.runtime.prefetching import Prefetcher
+from hotset.runtime.remembering import Rememberer
+from hotset.runtime.reminding import Reminding
 from hotset.runtime.summarising import Summariser
+from hotset.runtime.summary_model import ask_about
 from hotset.runtime.toolbox import Toolbox
 from hotset.runtime.toolbox_index import open_finding
 from hotset.runtime.unheard import Unheard
@@ -86,6 +92,9 @@ class Machine:
     gister: Gister = field(init=False)
     follower: Follower = field(init=False)
     prefetcher: Prefetcher = field(init=False)
+    memories: Memories = field(init=False)
+    reminding: Reminding | None = field(init=False)
+    rememberer: Rememberer = field(init=False)
     summariser: Summariser = field(init=False)
     planner: Planner = field(init=False)
     ledger: Ledger = field(init=False)
@@ -100,11 +109,19 @@ class Machine:
         self.gister = Gister(self.keeper, self.background)
         opening = partial(open_index, self.config.folder, self.config.embedding) if self.config.search else None
         self.follower = Follower(opening, self.keeper, self.background)
-        self.keeper.pages_came = self.follower.nudge
+        self.keeper.pages_came = self._pages_came
         self.prefetcher = Prefetcher(lambda: self.follower.index)
+        self.memories = Memories(self.config, self._opened, lambda: self.follower.index, self.clock)
+        chosen = self.config.memory
+        self.reminding = Reminding(self.memories, chosen) if chosen.enabled and chosen.offer and not self.config.off else None
         summing = replace(self.config.summary, every=0) if self.config.off else self.config.summary
+        asking = partial(ask_about, chosen=summing, wire=self.wire, dialects=self.dialects)
+        writer = Writer(summing.model, asking) if summing.model else None
+        self.rememberer = Rememberer(self.memories, chosen, self.keeper, self.background, self.clock, writer=writer)
         self.summariser = Summariser(summing, self.wire, self.keeper, self.background, self.dialects, clock=self.clock)
-        self.planner = Planner(self.config, summaries=self.summariser.told, prefetcher=self.prefetcher, tools=self.toolbox)
+        self.planner = Planner(
+            self.config, summaries=self.summariser.told, prefetcher=self.prefetcher, tools=self.toolbox, reminding=self.reminding
+        )
         self.ledger = empty_ledger(self.config)
         self.watch = Watch(self.config.thresholds)
 
@@ -164,6 +181,7 @@ class Machine:
         self.summariser.stop()
         if self.tending is not None:
             self.tending.cancel()
+        await self.rememberer.close()
         self.background.spawn(self.follower.close(), "close the index")
         await self.background.drain(_DRAIN_SECONDS)
         if isinstance(self.toolbox, Toolbox):
@@ -171,7 +189,20 @@ class Machine:
         await self.wire.close()
         self.bounded.close()
         self.prefetcher.close()
+        if self.reminding is not None:
+            self.reminding.close()
         self.keeper.close()
+
+    def _pages_came(self) -> None:
+        self.follower.nudge()
+        self.rememberer.nudge()
+        if self.reminding is not None:
+            self.reminding.came()
+
+    def _opened(self) -> Store:
+        if self.keeper.store is None:
+            raise StoreFailed(self.keeper.trouble or "the store is not open")
+        return self.keeper.store
 
     async def _tend(self, toolbox: Toolbox) -> None:
         """Makes the toolbox ready while nobody waits, and lets tools go that nobody uses any more."""

@@ -26,6 +26,7 @@ from hotset.runtime.calibrating import Calibrations
 from hotset.runtime.lines import Scales
 from hotset.runtime.offering import NOTHING, Decided, Offer, Offering, Opening, Tools, weigh
 from hotset.runtime.prefetching import Prefetched, Prefetcher, Scene, is_new_prompt, reply_answered
+from hotset.runtime.reminding import Reminded, Reminding
 from hotset.runtime.resuming import Resuming
 from hotset.runtime.words import Words
 from hotset.store.port import Store
@@ -105,11 +106,19 @@ class Prepared:
     """What is offered with its prompt for the first time."""
     judged: tuple[Judged, ...] = ()
     """What became of earlier offers."""
+    reminded: Reminded | None = None
+    """What is told of earlier work with its prompt, for the first time."""
     specs: tuple[ToolSpec, ...] = ()
     """Our tools, as they stand beside the client's."""
     decided: Decided = field(default_factory=Decided)
     """What its session may call from the toolbox."""
     knobs: Knobs = field(default_factory=Knobs)
+
+    @property
+    def behind(self) -> Hidden | None:
+        """What stands behind its prompt and is said for the first time."""
+        new = self.prefetched or self.reminded
+        return self.hidden[new.hidden.chain] if new is not None else None
 
     @property
     def head(self) -> Chain:
@@ -136,10 +145,12 @@ class Planner:
         summaries: Summaries = _no_summaries,
         prefetcher: Prefetcher | None = None,
         tools: Tools | None = None,
+        reminding: Reminding | None = None,
     ) -> None:
         self._config = config
         self.offering = Offering(tools, config.tooling.ghosts)
         self._prefetcher = prefetcher if config.knobs_for("").prefetch.mode is not Prefetching.OFF else None
+        self._reminding = reminding
         self._monotonic = monotonic
         self._summaries = summaries
         self._scales = Scales()
@@ -152,8 +163,12 @@ class Planner:
 
     def is_quick(self, request: Request) -> bool:
         """True where a plan needs nothing that takes time: no store, no search, no tokenizer to load, little to count."""
-        small = self._prefetcher is None and len(request.raw) <= _SMALL
+        small = self._prefetcher is None and len(request.raw) <= _SMALL and self._reminds_nothing
         return small and _opens(request) and self._calibrations.knows(request.model) and self.offering.is_quick
+
+    @property
+    def _reminds_nothing(self) -> bool:
+        return self._reminding is None or self._reminding.is_quick
 
     def prepare(
         self, request: Request, dialect: Dialect, store: Store, now: float, upstream: str, *, off: bool, agent: str = ""
@@ -169,7 +184,8 @@ class Planner:
         offered = not off and self._config.inject and dialect.injectable(request, OUR_TOOLS)
         links = tuple(link(ROOT, request.messages))
         opens = _opens(request)
-        table = self._table(links, None if opens and self._prefetcher is None else store)
+        alone = opens and self._prefetcher is None and self._reminds_nothing
+        table = self._table(links, None if alone else store)
         hidden = {each.chain: found for each in links if (found := table.hidden.get(each.chain))} if offered else {}
         lines = self._scales.lines(links, request.model, hidden)
         ratio = self._calibrations.ratio(request.model, store)
@@ -184,13 +200,19 @@ class Planner:
         written = self._summaries(lines, store) if table.sent and not opens else {}
         moment = Moment(now, price, _counter(request.model), fixed, ratio, summaries=written)
         made = plan(lines, table, knobs, moment) if not off else _as_it_came(lines, table)
-        prefetched = None
-        if self._prefetcher is not None and offered and links[-1].chain not in table.hidden:
+        reminded, prefetched = None, None
+        if offered and links[-1].chain not in table.hidden:
             free = round(knobs.window / ratio) - fixed - made.tokens
             scene = Scene(links[-1], dialect, request, links, made.shown, hidden, free, moment.count, now)
-            prefetched = _ahead(self._prefetcher, scene, table, knobs.prefetch)
-        if prefetched is not None:
-            hidden = {**hidden, prefetched.hidden.chain: prefetched.hidden}
+            reminded = self._reminded(scene, table, opens=opens)
+            if reminded is not None:
+                scene = replace(
+                    scene, hidden={**hidden, reminded.hidden.chain: reminded.hidden}, free=free - reminded.told.tokens
+                )
+            prefetched = _ahead(self._prefetcher, scene, table, knobs.prefetch) if self._prefetcher is not None else None
+        for new in (reminded, prefetched):
+            hidden = hidden if new is None else {**hidden, new.hidden.chain: new.hidden}
+        if reminded is not None or prefetched is not None:
             lines = self._scales.lines(links, request.model, hidden)
             made = plan(lines, table, knobs, moment)
         outgoing = request if off else self._as_planned(request, links, made, hidden, dialect)
@@ -222,6 +244,7 @@ class Planner:
             window=knobs.window,
             prefetched=prefetched,
             judged=self._prefetcher.judged(links, hidden) if self._prefetcher is not None else (),
+            reminded=reminded,
             specs=specs,
             decided=decided,
             knobs=knobs,
@@ -251,6 +274,12 @@ class Planner:
     def settled(self, prepared: Prepared, reported: Usage) -> Hidden | None:
         """Learns from what the provider counted for the prompt; gives the row to be kept where that made a difference."""
         return self._calibrations.observed(prepared.request.model, prepared.estimated, reported)
+
+    def _reminded(self, scene: Scene, table: Table, *, opens: bool) -> Reminded | None:
+        """What is told of earlier work with a new prompt."""
+        if self._reminding is None or not is_new_prompt(scene.last, table):
+            return None
+        return self._reminding.ahead(scene, opens=opens)
 
     def _as_planned(
         self, own: Request, links: Sequence[Link], made: Plan, hidden: Mapping[Chain, Hidden], dialect: Dialect

@@ -229,8 +229,8 @@ def _made(asked: Prompt, found: Sequence[Hits], scene: Scene, knobs: Prefetch) -
     made = offer(asked, found, window=list(_window(scene)), free=scene.free, knobs=knobs, count=scene.count)
     if not made:
         return None
-    hidden = Hidden(scene.last.chain, after=(scene.dialect.say(made.text).raw,))
-    return Prefetched(hidden, made) if _is_allowed(hidden, scene) else None
+    hidden = behind(scene, made.text)
+    return Prefetched(hidden, made) if is_allowed(hidden, scene) else None
 
 
 def _name(offered: Offered) -> str:
@@ -264,7 +264,13 @@ def _decoded(content: bytes) -> str:
     return content.decode("utf-8", "replace")
 
 
-def _is_allowed(hidden: Hidden, scene: Scene) -> bool:
+def behind(scene: Scene, text: str) -> Hidden:
+    """The text behind the prompt, and behind what stands there already."""
+    there = scene.hidden.get(scene.last.chain)
+    return Hidden(scene.last.chain, after=(*(there.after if there is not None else ()), scene.dialect.say(text).raw))
+
+
+def is_allowed(hidden: Hidden, scene: Scene) -> bool:
     """Would the provider take it? What it has against the client's own request does not count."""
     dialect, links = scene.dialect, scene.links
     alone = dialect.reveal(scene.request, links, scene.hidden) if scene.hidden else scene.request

@@ -11,16 +11,19 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby
 
 from hotset import tokens
-from hotset.errors import HotsetError
+from hotset.errors import HotsetError, NotFound
 from hotset.index.port import Index
+from hotset.nouns.memory import Memory, MemoryId, Standing
 from hotset.nouns.page import Kind, Page
 from hotset.nouns.retrieval import END, Lines, Place, Question, Range, Retrieval, Retrieve, Retrieved, Search, Slice, Whole
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Spot
+from hotset.runtime.memory_explaining import heading, whole
 from hotset.runtime.retrieval_finding import Found, Missing, find, line
 from hotset.runtime.retrieval_ranking import Deadline
 from hotset.runtime.retrieval_searching import Results, search
 from hotset.runtime.retrieval_telling import Told, origin, plain, tell
+from hotset.sources.memory.naming import is_memory_id
 from hotset.store.port import Store, Where
 from hotset.window.slice import Count, Cut, cut
 from hotset.window.slice.fit import MOST_CHARS, clipped, fitting
@@ -49,6 +52,8 @@ def answer(
     deadline = Deadline(clock, clock() + seconds)
     try:
         match call:
+            case Retrieve() if (memory := _remembered(call.id, store)) is not None:
+                made = _recall(call, memory, store, count)
             case Retrieve():
                 made = _retrieve(call, store, here, find(call, store, here, deadline, index), count)
             case Search():
@@ -113,6 +118,22 @@ def _retrieve(call: Retrieve, store: Store, here: Place, found: Found, count: Co
     left = len(found.pages) - len(pages)
     notes = [made.note, found.more, f"{left} more pages, by their own ids" if left else ""]
     return _Made(made.head, made.body, "; ".join(note for note in notes if note), made.pages, made.whole and not left)
+
+
+def _remembered(id: str, store: Store) -> Memory | None:
+    if not is_memory_id(id):
+        return None
+    try:
+        memory = store.memory(MemoryId(id))
+    except NotFound:
+        return None
+    return memory if memory.standing is not Standing.FORGOTTEN else None
+
+
+def _recall(call: Retrieve, memory: Memory, store: Store, count: Count) -> _Made:
+    head = heading(memory)
+    part = cut(whole(memory, store), call.how, _room(call.max_tokens, head, count), count)
+    return _Made(head, part.text, part.note, [], part.whole)
 
 
 def _bounded(pages: Sequence[Page]) -> list[Page]:

@@ -13,6 +13,7 @@ from hotset.errors import HotsetError
 from hotset.nouns.call import Call, header
 from hotset.nouns.deposit import Billed, Deposit, Hid, Planned
 from hotset.nouns.link import link
+from hotset.nouns.memory import Ending
 from hotset.nouns.message import DialectName, Reply, Request, Usage
 from hotset.nouns.retrieval import Place
 from hotset.nouns.turn import Event, TurnRef
@@ -26,12 +27,17 @@ from hotset.runtime.planning import Forbidden, Prepared, Unplanned
 from hotset.runtime.prefetches import Prefetches
 from hotset.runtime.prefetching import judged_event, offered_event
 from hotset.runtime.record import Record
+from hotset.runtime.reminding import Reminded
 from hotset.runtime.seeing import sees
 from hotset.runtime.using import Using
+from hotset.sources.memory.encoding.reading import OUTCOME
 from hotset.store.port import Store
 
 _SWITCH = b"x-hotset-window"
 """A client that sends `off` in this header gets its requests through as they are."""
+
+_OUTCOME = b"x-hotset-outcome"
+"""In which a client can tell how the work before this request came out: success, partial, failure."""
 
 _PLACE_SECONDS = 2.0
 """How long an answer to the model waits for its own turn to be on disk, and the end of a reply for what was hidden of it."""
@@ -56,6 +62,8 @@ class Sending:
         try:
             request = await record.request()
             store = machine.keeper.store
+            if (outcome := header(call.headers, _OUTCOME).strip().lower()) in list(Ending):
+                machine.background.spawn(sending._came_out(outcome), "keep an outcome")
             if request is not None and store is not None and not machine.keeper.trouble:
                 await sending._prepare(request, store)
         finally:
@@ -187,11 +195,13 @@ class Sending:
         if not off:  # what went out as it came has no forms: its turn stays without a plan
             made = prepared.plan
             offered = [Hid(record.id, row) for row in prepared.decided.rows]
-            fetched = [Hid(record.id, prepared.prefetched.hidden)] if prepared.prefetched is not None else []
+            fetched = [Hid(record.id, prepared.behind)] if prepared.behind is not None else []
             events = _events(prepared, record)
             record.also(*offered, Planned(record.id, prepared.sent, made.fresh, made.stubs), *fetched, *events)
             machine.tally.prefetches = reduce(Prefetches.after, events, machine.tally.prefetches)
             machine.tally.born(made.fresh)
+            if prepared.reminded is not None:
+                machine.background.spawn(self._remembered(prepared.reminded), "keep what was told of memories")
 
     def _using(self, prepared: Prepared, agent: str) -> Using | None:
         tools = self.machine.planner.offering.tools
@@ -209,6 +219,17 @@ class Sending:
             session=prepared.links[0].chain,
             again=self.machine.unheard.take(prepared.head, self.machine.clock()),
         )
+
+    async def _remembered(self, reminded: Reminded) -> None:
+        """Which memories were told, and what that cost, under the session that they were told to."""
+        ref = await self.record.ref(_PLACE_SECONDS)
+        if ref is not None:
+            self.record.also(*reminded.told.deposits(ref, self.record.asked_at))
+
+    async def _came_out(self, outcome: str) -> None:
+        ref = await self.record.ref(_PLACE_SECONDS)
+        if ref is not None and ref.number > 1:
+            self.record.also(Event(OUTCOME, self.record.asked_at, ref.session, ref.number - 1, {"outcome": outcome}))
 
     async def _kept(self, deposit: Deposit) -> bool:
         try:

@@ -29,7 +29,11 @@ class NotWritten(HotsetError):
 
 async def ask(stretch: Stretch, chosen: Summarising, wire: Wire, dialects: Dialects) -> tuple[str, Usage]:
     """What the model wrote, and what it counted. Raises `NotWritten`."""
-    source = await asyncio.to_thread(transcript, stretch)
+    return await ask_about(await asyncio.to_thread(transcript, stretch), chosen, wire, dialects)
+
+
+async def ask_about(source: str, chosen: Summarising, wire: Wire, dialects: Dialects) -> tuple[str, Usage]:
+    """The same, of a text that tells of some work. Nothing is believed that does not stand in it."""
     call = _call(source, chosen)
     assert call.dialect is not None
     try:

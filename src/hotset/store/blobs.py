@@ -48,13 +48,23 @@ def press(content: bytes) -> Pressed:
 
 def unpress(digest: Digest, codec: object, size: object, body: object) -> bytes:
     """The content, or `PageDamaged`: never other bytes, never more of them than were kept."""
-    if not isinstance(size, int) or not isinstance(body, bytes):
-        raise PageDamaged(f"content {digest} is damaged: its row is not readable")
-    if codec == Codec.ZSTD:
-        body = _inflate(digest, size, body)
-    if len(body) != size or hashlib.sha256(body).hexdigest() != digest:
+    content = inflate(f"content {digest}", codec, size, body)
+    if len(content) != size or hashlib.sha256(content).hexdigest() != digest:
         raise PageDamaged(f"content {digest} is damaged: its bytes do not have that hash")
-    return body
+    return content
+
+
+def inflate(what: str, codec: object, size: object, body: object) -> bytes:
+    """The bytes without a proof that they are the right ones; `what` names them where they cannot be read."""
+    if not isinstance(size, int) or not isinstance(body, bytes):
+        raise PageDamaged(f"{what} is damaged: its row is not readable")
+    if codec != Codec.ZSTD:
+        return body
+    reader = zstd.ZstdDecompressor()
+    try:
+        return reader.decompress(body, max_length=size + 1)
+    except (zstd.ZstdError, ValueError, OverflowError) as error:
+        raise PageDamaged(f"{what} is damaged: it cannot be decompressed") from error
 
 
 def likely_new(deposit: Deposit) -> Iterator[bytes]:
@@ -83,11 +93,3 @@ def _of(messages: tuple[Message, ...]) -> Iterator[bytes]:
     for message in messages:
         yield message.raw
         yield from (part.content for part in message.parts)
-
-
-def _inflate(digest: Digest, size: int, body: bytes) -> bytes:
-    reader = zstd.ZstdDecompressor()
-    try:
-        return reader.decompress(body, max_length=size + 1)
-    except (zstd.ZstdError, ValueError, OverflowError) as error:
-        raise PageDamaged(f"content {digest} is damaged: it cannot be decompressed") from error

@@ -16,7 +16,7 @@ from hotset.nouns.turn import Node
 from hotset.store.blobs import unpress
 from hotset.store.needs import needs
 from hotset.store.port import Damage, Row
-from hotset.store.rows import TABLES, pack_hex, unpack_hex
+from hotset.store.rows import TABLES, is_blank, pack_hex, unpack_hex
 
 Reading = Callable[[], AbstractContextManager[apsw.Connection]]
 
@@ -44,6 +44,8 @@ def verify(reading: Reading, database: Path) -> Iterator[Damage]:
         for row in _sift(reading, table.name, table.names):
             if isinstance(row, Damage):
                 yield row
+                continue
+            if is_blank(row):
                 continue
             try:
                 noun = table.unpack(row)

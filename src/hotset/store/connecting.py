@@ -25,6 +25,7 @@ _WRITING = {
     "fullfsync": True,  # macOS: its fsync does not reach the disk by itself
     "checkpoint_fullfsync": True,
     "journal_size_limit": 8 * 1024 * 1024,
+    "secure_delete": True,  # what is erased is overwritten, not only let go; little else is ever deleted
 }
 
 

@@ -10,7 +10,10 @@ import apsw
 from hotset.nouns.page import Digest, SessionId
 from hotset.store.blobs import unpress
 from hotset.store.port import Blob, Row
-from hotset.store.rows import TABLES, unpack_hex
+from hotset.store.rows import TABLES, is_blank, unpack_hex
+
+_MEMORIES = "(SELECT id FROM memory WHERE session = :session AND session IS NOT NULL)"
+"""Those that come from a session."""
 
 _OF_SESSION = {
     "session": "id = :session",
@@ -26,8 +29,13 @@ _OF_SESSION = {
     "sent": "(session = :session OR head IN (SELECT chain FROM node WHERE session = :session))",
     "bill": "session = :session",
     "summary": "session = :session",
+    "memory": f"id IN {_MEMORIES}",
+    "memory_link": f'"of" IN {_MEMORIES} AND "to" IN {_MEMORIES}',
+    "memory_use": f"session = :session AND memory IN {_MEMORIES}",
 }
-"""Forms belong to messages: those of a session's messages go with it, whichever session decided them."""
+"""Forms belong to messages: those of a session's messages go with it, whichever session decided them. A memory goes with all of
+its versions, or an older one would hold where it is loaded.
+"""
 
 _ORDER = {"shown": "step, seq", "hidden": "step, seq", "sent": "step, seq"}
 """What two stores hold of one page table is in the same order, whichever of them it was loaded into first."""
@@ -67,4 +75,5 @@ def dump(reading: Callable[[], AbstractContextManager[apsw.Connection]], session
                 f'SELECT {table.names} FROM "{table.name}" WHERE {which} ORDER BY {_ORDER.get(table.name, "seq")}',  # noqa: S608
                 of_session if session is not None else None,
             ):
-                yield table.unpack(row)
+                if not is_blank(row):
+                    yield table.unpack(row)

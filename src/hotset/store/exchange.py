@@ -11,13 +11,15 @@ import msgspec
 
 from hotset.errors import BadInput
 from hotset.nouns.bill import Bill, Summary
+from hotset.nouns.memory import Memory, MemoryLink, Use
 from hotset.nouns.page import Digest, Gist, Page, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
+from hotset.store.memory_form import from_fields
 from hotset.store.port import Blob, Row
 from hotset.store.showing import Hiding, Sending, Showing
 
-FORMAT = 2
-_READABLE = (1, 2)  # 2 has the page table, bills and summaries; every row of 1 is as it was
+FORMAT = 3
+_READABLE = (1, 2, 3)  # 2 has the page table, bills and summaries, 3 has memories; every earlier row is as it was
 
 _NAMES: dict[type, str] = {
     Blob: "content",
@@ -34,6 +36,9 @@ _NAMES: dict[type, str] = {
     Sending: "sent",
     Bill: "bill",
     Summary: "summary",
+    Memory: "memory",
+    MemoryLink: "memory_link",
+    Use: "memory_use",
 }
 _TYPES: dict[str, Any] = {name: noun for noun, name in _NAMES.items()}
 
@@ -113,7 +118,7 @@ def _row(number: int, fields: dict[str, Any]) -> Row:
     if noun is Blob:
         return _blob(number, fields)
     try:
-        row: Row = msgspec.convert(fields, type=noun)
+        row: Row = from_fields(fields) if noun is Memory else msgspec.convert(fields, type=noun)
     except msgspec.ValidationError as error:
         raise BadInput(f"line {number}: not a {name}: {error}") from error
     return row

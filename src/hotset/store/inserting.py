@@ -4,24 +4,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from itertools import chain
 from typing import Any
 
 import apsw
+import msgspec
 
 from hotset.errors import BadInput
 from hotset.nouns.bill import Bill, Summary
+from hotset.nouns.memory import Memory, MemoryId, MemoryLink, Use
 from hotset.nouns.page import Digest, Gist, Page
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
 from hotset.store.blobs import Pressed, press
 from hotset.store.lookup import SqlLookup
+from hotset.store.memory_form import refuse_unfit
+from hotset.store.memory_meeting import Meeting
+from hotset.store.memory_reading import versions_of
 from hotset.store.needs import supersedes
 from hotset.store.port import Blob, Row, Writing
 from hotset.store.rows import (
     BILL,
+    ERASABLE,
     EVENT,
     GIST,
     HIDDEN,
+    MEMORY,
+    MEMORY_LINK,
+    MEMORY_USE,
     NODE,
     PAGE,
     REFERENCE,
@@ -32,11 +42,12 @@ from hotset.store.rows import (
     TOOL,
     TURN,
     Table,
+    Value,
     pack_hex,
 )
 from hotset.store.showing import Hiding, Sending, Showing
 
-_PLAIN: tuple[Table[Any], ...] = (SESSION, NODE, PAGE, TOOL, REFERENCE, SHOWN, HIDDEN, SENT, BILL, SUMMARY)
+_PLAIN: tuple[Table[Any], ...] = (SESSION, NODE, PAGE, TOOL, REFERENCE, SHOWN, HIDDEN, SENT, BILL, SUMMARY, MEMORY)
 _INSERT = {
     table.name: f'INSERT OR IGNORE INTO "{table.name}" ({table.names}) VALUES ({table.marks})'  # noqa: S608 - our own names
     for table in _PLAIN
@@ -45,14 +56,30 @@ _PUT_TURN = (
     f"INSERT INTO turn ({TURN.names}) VALUES ({TURN.marks}) "  # noqa: S608
     f"ON CONFLICT (session, number) DO UPDATE SET ({TURN.names}) = ({', '.join(f'excluded.{n}' for n in TURN.names.split(', '))})"
 )
-_INSERT_EVENT = f"INSERT OR IGNORE INTO event ({EVENT.names}, nth) VALUES ({EVENT.marks}, ?)"  # noqa: S608
+_REPEATING: tuple[Table[Any], ...] = (EVENT, MEMORY_LINK, MEMORY_USE)
+_INSERT_NTH = {
+    table.name: f'INSERT OR IGNORE INTO "{table.name}" ({table.names}, nth) VALUES ({table.marks}, ?)'  # noqa: S608
+    for table in _REPEATING
+}
+_COUNT_EQUAL = {table.name: f'SELECT count(*) FROM "{table.name}" WHERE seal = ?' for table in _REPEATING}  # noqa: S608
 _INSERT_GIST = f"INSERT OR IGNORE INTO gist (seq, {GIST.names}) SELECT seq, {GIST.marks} FROM page WHERE id = ?"  # noqa: S608
-_Plain = Session | Node | Page | ToolSeen | Reference | Showing | Hiding | Sending | Bill | Summary
-_TABLE_OF: dict[type, Table[Any]] = {table.noun: table for table in _PLAIN}
+_BLANK = {
+    table.name: ", ".join(f"{name} = NULL" for name in (*table.names.split(", "), *(["nth"] if table.repeats else ())))
+    for table in ERASABLE
+}
+_ERASE = tuple(
+    f"UPDATE {name} SET {_BLANK[name]} WHERE {column} IN (SELECT value FROM json_each(?))"  # noqa: S608
+    for name, column in (("memory", "id"), ("memory_link", '"of"'), ("memory_link", '"to"'), ("memory_use", "memory"))
+)
+_Plain = Session | Node | Page | ToolSeen | Reference | Showing | Hiding | Sending | Bill | Summary | Memory
+_Repeating = Event | MemoryLink | Use
+_TABLE_OF: dict[type, Table[Any]] = {table.noun: table for table in (*_PLAIN, *_REPEATING)}
 
 
 def write(connection: apsw.Connection, writing: Writing, pressed: Mapping[Digest, Pressed]) -> None:
     """The rows of one deposit. `pressed` holds content that was compressed beforehand."""
+    if writing.erased:
+        _erase(connection, writing.erased)
     for blob in writing.blobs:
         insert_blob(connection, blob, pressed.get(blob.digest))
     rows: tuple[tuple[_Plain, ...], ...] = (
@@ -66,13 +93,15 @@ def write(connection: apsw.Connection, writing: Writing, pressed: Mapping[Digest
         writing.sent,
         writing.bills,
         writing.summaries,
+        writing.memories,
     )
     for row in chain.from_iterable(rows):
         _insert(connection, row)
     for turn in writing.turns:
         _put_turn(connection, turn)
-    for event in writing.events:
-        _insert_event(connection, event, _equal_events(connection, event))
+    repeating: tuple[tuple[_Repeating, ...], ...] = (writing.events, writing.links, writing.uses)
+    for each in chain.from_iterable(repeating):
+        _insert_another(connection, each)
     for gist in writing.gists:
         _insert_gist(connection, gist)
 
@@ -82,25 +111,41 @@ class Intake:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._events: Counter[bytes] = Counter()
+        self._seen: Counter[bytes] = Counter()
+        self._meeting = Meeting(SqlLookup(connection), partial(versions_of, connection))
 
-    def take(self, row: Row) -> bool:
+    def take(self, row: Row) -> bool:  # noqa: PLR0911 - one case a kind of row
         """True where the row is new."""
         match row:
             case Blob():
                 return insert_blob(self._connection, row)
             case Turn():
                 return self._take_turn(row)
+            case Memory():
+                version = self._meeting.take(row)
+                return version is not None and _insert(self._connection, version)
+            case MemoryLink() | Use():
+                refuse_unfit(row)
+                return self._take_nth(row)
             case Event():
-                # Two equal events are two: the n-th of the file is the n-th of the store.
-                seal = EVENT.pack(row)[-1]
-                assert isinstance(seal, bytes)
-                self._events[seal] += 1
-                return _insert_event(self._connection, row, self._events[seal] - 1)
+                return self._take_nth(row)
             case Gist():
                 return _insert_gist(self._connection, row)
             case _:
                 return _insert(self._connection, row)
+
+    def finish(self) -> int:
+        """To be called behind the last row. Gives how many rows it added."""
+        return sum(_insert(self._connection, memory) for memory in self._meeting.ours_again())
+
+    def _take_nth(self, row: _Repeating) -> bool:
+        """Two equal rows are two: the n-th of the file is the n-th of the store."""
+        table = _TABLE_OF[type(row)]
+        values = table.pack(row)
+        seal = values[-1]
+        assert isinstance(seal, bytes)
+        self._seen[seal] += 1
+        return _insert_nth(self._connection, table, values, self._seen[seal] - 1)
 
     def _take_turn(self, turn: Turn) -> bool:
         there = SqlLookup(self._connection).turn(turn.session, turn.number)
@@ -135,14 +180,27 @@ def _put_turn(connection: apsw.Connection, turn: Turn) -> None:
     connection.execute(_PUT_TURN, TURN.pack(turn))
 
 
-def _equal_events(connection: apsw.Connection, event: Event) -> int:
-    row = connection.execute("SELECT count(*) FROM event WHERE seal = ?", (EVENT.pack(event)[-1],)).fetchone()
+def _insert_another(connection: apsw.Connection, row: _Repeating) -> None:
+    table = _TABLE_OF[type(row)]
+    values = table.pack(row)
+    _insert_nth(connection, table, values, _equal_rows(connection, table, values[-1]))
+
+
+def _equal_rows(connection: apsw.Connection, table: Table[Any], seal: Value) -> int:
+    row = connection.execute(_COUNT_EQUAL[table.name], (seal,)).fetchone()
     return int(row[0]) if row else 0
 
 
-def _insert_event(connection: apsw.Connection, event: Event, nth: int) -> bool:
-    connection.execute(_INSERT_EVENT, (*EVENT.pack(event), nth))
+def _insert_nth(connection: apsw.Connection, table: Table[Any], values: tuple[Value, ...], nth: int) -> bool:
+    connection.execute(_INSERT_NTH[table.name], (*values, nth))
     return connection.changes() == 1
+
+
+def _erase(connection: apsw.Connection, memories: tuple[MemoryId, ...]) -> None:
+    """Their numbers stay: see `migrations`."""
+    named = msgspec.json.encode(memories).decode()
+    for sql in _ERASE:
+        connection.execute(sql, (named,))
 
 
 def _insert_gist(connection: apsw.Connection, gist: Gist) -> bool:

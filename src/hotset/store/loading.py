@@ -41,6 +41,7 @@ def _take_all(connection: apsw.Connection, rows: Iterable[Row], in_our_words: Ca
             content.update(digest for digest in needed.content if not has_blob(connection, digest))
             new += intake.take(row)
     with in_our_words():
+        new += intake.finish()
         _refuse_loose_ends(connection, content, sessions)
     return new
 

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import apsw
+import msgspec
 
+from hotset.nouns.memory import Memory, MemoryId, MemoryLink, Relation
 from hotset.nouns.page import ROOT, Chain, Page, PageId, SessionId
 from hotset.nouns.turn import Node, Session, Turn, TurnId
-from hotset.store.port import CANDIDATES
-from hotset.store.rows import NODE, PAGE, SESSION, TURN, Noun, Table, pack_hex
+from hotset.store.port import CANDIDATES, MemoryRows
+from hotset.store.rows import MEMORY, MEMORY_LINK, NODE, PAGE, SESSION, TURN, Noun, Table, pack_hex
 
 
 class SqlLookup:
@@ -75,6 +77,29 @@ class SqlLookup:
     def last_step(self) -> int:
         steps = "SELECT max(step) AS step FROM shown UNION ALL SELECT max(step) FROM hidden UNION ALL SELECT max(step) FROM sent"
         return int(self._value(f"SELECT max(step) FROM ({steps})") or 0)  # noqa: S608 - our own names
+
+    def last_memory(self, id: MemoryId) -> Memory | None:
+        return one(self._connection, MEMORY, "id = ? ORDER BY version DESC LIMIT 1", id)
+
+    def memory_version(self, id: MemoryId, version: int) -> Memory | None:
+        return one(self._connection, MEMORY, "id = ? AND version = ?", id, version)
+
+    def last_link(self, of: MemoryId, to: MemoryId, relation: Relation) -> MemoryLink | None:
+        where = '"of" = ? AND "to" = ? AND relation = ? ORDER BY seq DESC LIMIT 1'
+        return one(self._connection, MEMORY_LINK, where, of, to, str(relation))
+
+    def memory_rows(self, ids: Sequence[MemoryId]) -> MemoryRows:
+        named = msgspec.json.encode(ids).decode()
+        these = "(SELECT value FROM json_each(?1))"
+        row = self._connection.execute(
+            f"SELECT (SELECT count(DISTINCT id) FROM memory WHERE id IN {these}),"  # noqa: S608 - our own names
+            f" (SELECT count(*) FROM memory WHERE id IN {these}),"
+            f' (SELECT count(*) FROM memory_link WHERE "of" IN {these} OR "to" IN {these}),'
+            f" (SELECT count(*) FROM memory_use WHERE memory IN {these})",
+            (named,),
+        ).fetchone()
+        assert row is not None
+        return MemoryRows(*(int(count) for count in row))
 
     def _some(self, sql: str, *given: Any) -> bool:
         return self._connection.execute(sql, given).fetchone() is not None

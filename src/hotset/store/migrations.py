@@ -100,7 +100,35 @@ def _second(connection: apsw.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (_first, _second)
+def _third(connection: apsw.Connection) -> None:
+    """Memories, their links and their uses.
+
+    A version of a memory is one body; beside it stands what is asked for. What is erased leaves its number behind, and nothing
+    else: rows that SQLite deletes make it move their neighbours, and it leaves copies of those where they were.
+    """
+    connection.execute(
+        """
+        CREATE TABLE memory (
+            seq INTEGER PRIMARY KEY, id, version, kind, standing, session, run, time, codec, size, body, seal);
+        CREATE UNIQUE INDEX memory_id ON memory (id, version);
+        CREATE INDEX memory_kind ON memory (kind);
+        CREATE INDEX memory_session ON memory (session) WHERE session IS NOT NULL;
+        CREATE INDEX memory_run ON memory (run, seq, time) WHERE run <> '';
+
+        CREATE TABLE memory_link (
+            seq INTEGER PRIMARY KEY, "of", "to", relation, time, run, gone, seal, nth);
+        CREATE UNIQUE INDEX memory_link_seal ON memory_link (seal, nth);
+        CREATE INDEX memory_link_of ON memory_link ("of", "to", relation);
+        CREATE INDEX memory_link_to ON memory_link ("to");
+
+        CREATE TABLE memory_use (seq INTEGER PRIMARY KEY, memory, how, time, session, task, seal, nth);
+        CREATE UNIQUE INDEX memory_use_seal ON memory_use (seal, nth);
+        CREATE INDEX memory_use_memory ON memory_use (memory, how, time);
+        """
+    )
+
+
+MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (_first, _second, _third)
 """Step n leads from version n to n + 1."""
 
 VERSION = len(MIGRATIONS)

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 
 from hotset.errors import NotFound
 from hotset.nouns.bill import Summary
-from hotset.nouns.deposit import Answered, Asked, Billed, Deposit, Gisted, Hid, Kept, Noted, Planned
+from hotset.nouns.deposit import Answered, Asked, Billed, Deposit, Erased, Gisted, Hid, Kept, Noted, Planned, Remembered
 from hotset.nouns.link import Link, link
 from hotset.nouns.message import DialectName, Message, Part
 from hotset.nouns.page import ROOT, Chain, Digest, Kind, Page, PageId, Role, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import WHOLE, Spot, Stub
 from hotset.store.lineage import fingerprint, recognise
+from hotset.store.memory_placing import erased, remembered
 from hotset.store.port import Blob, Lookup, Writing
 from hotset.store.showing import hiding, sending, showing
 
@@ -46,6 +47,10 @@ def place(  # noqa: C901, PLR0911 - one case a kind of deposit
             return _billed(deposit, look)
         case Summary():
             return _summed_up(deposit, look)
+        case Remembered():
+            return remembered(deposit, look), Kept()
+        case Erased():
+            return erased(deposit, look), Kept()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
 
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Deposit, Kept
+from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Relation, Standing, Use, Uses
 from hotset.nouns.page import Chain, Digest, Gist, Kind, Page, PageId, SessionId, including
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import Table
@@ -94,8 +95,38 @@ class Census:
     """Bytes of content as they lie on disk."""
 
 
-Row = Session | Turn | Node | Page | ToolSeen | Event | Reference | Gist | Showing | Hiding | Sending | Bill | Summary | Blob
+Row = (
+    Session
+    | Turn
+    | Node
+    | Page
+    | ToolSeen
+    | Event
+    | Reference
+    | Gist
+    | Showing
+    | Hiding
+    | Sending
+    | Bill
+    | Summary
+    | Memory
+    | MemoryLink
+    | Use
+    | Blob
+)
 """Everything a store holds is one of these; `dump` gives them out and `load` takes them in."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRows:
+    """How many rows some memories have."""
+
+    memories: int
+    """Of those that were asked for, how many there are."""
+    versions: int
+    links: int
+    """From or to one of them."""
+    uses: int
 
 
 CANDIDATES = 64
@@ -152,10 +183,27 @@ class Lookup(Protocol):
         """The highest step of any row of the page table; 0 while there is none."""
         ...
 
+    def last_memory(self, id: MemoryId) -> Memory | None:
+        """Its latest version."""
+        ...
+
+    def memory_version(self, id: MemoryId, version: int) -> Memory | None: ...
+
+    def last_link(self, of: MemoryId, to: MemoryId, relation: Relation) -> MemoryLink | None:
+        """The row that holds, also where it says that the link is gone."""
+        ...
+
+    def memory_rows(self, ids: Sequence[MemoryId]) -> MemoryRows:
+        """What there is of these memories."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """The rows of one commit. A row that is there already is left as it is; only a turn is replaced by its newer state."""
+    """The rows of one commit. A row that is there already is left as it is; only a turn is replaced by its newer state.
+
+    What is erased leaves before anything is written.
+    """
 
     blobs: tuple[Blob, ...] = ()
     sessions: tuple[Session, ...] = ()
@@ -171,6 +219,10 @@ class Writing:
     sent: tuple[Sending, ...] = ()
     bills: tuple[Bill, ...] = ()
     summaries: tuple[Summary, ...] = ()
+    memories: tuple[Memory, ...] = ()
+    links: tuple[MemoryLink, ...] = ()
+    uses: tuple[Use, ...] = ()
+    erased: tuple[MemoryId, ...] = ()
 
 
 class Store(Protocol):
@@ -253,6 +305,49 @@ class Store(Protocol):
         """The latest version of each stretch."""
         ...
 
+    def memory(self, id: MemoryId) -> Memory:
+        """Its latest version. Raises `NotFound`."""
+        ...
+
+    def memory_versions(self, id: MemoryId) -> Sequence[Memory]:
+        """Every version of a memory, the oldest first; none where there is no such memory."""
+        ...
+
+    def memories(
+        self, kinds: frozenset[MemoryKind] = frozenset(), standings: frozenset[Standing] = frozenset()
+    ) -> Iterator[Memory]:
+        """The latest version of each memory, in the order in which they were first kept.
+
+        Only those whose latest version is of one of these kinds and standings; an empty set means any.
+        """
+        ...
+
+    def memories_after(self, number: int, limit: int) -> Sequence[tuple[int, Memory]]:
+        """The next versions in the order in which they were kept, each with its number in it, as `pages_after` gives pages.
+
+        The number of what was erased is never given again. Damaged rows are left out: `verify` tells of them.
+        """
+        ...
+
+    def memory_match(self, prefix: str) -> Sequence[MemoryId]:
+        """The first few ids of memories that begin with `prefix`."""
+        ...
+
+    def memory_links(self, id: MemoryId | None = None) -> Sequence[MemoryLink]:
+        """The links that hold now, from or to a memory, or all of them, in the order in which they were kept."""
+        ...
+
+    def memory_uses(self, ids: Sequence[MemoryId] = ()) -> Mapping[MemoryId, Uses]:
+        """How often these were used, or all where none is named; what was never used is not among them."""
+        ...
+
+    def memory_runs(self) -> Sequence[tuple[str, int, float]]:
+        """The pieces of work that wrote memories: name, versions, and the time of the last one; whichever wrote last first.
+
+        Versions that belong to no piece of work are not counted.
+        """
+        ...
+
     def version(self) -> int:
         """A number that is another one after any commit, by whichever thread or process; it can change without one.
 
@@ -273,7 +368,8 @@ class Store(Protocol):
     def load(self, rows: Iterable[Row]) -> int:
         """Takes in what `dump` gave out; rows that are there already stay. All or nothing.
 
-        Gives the number of rows that were new.
+        Gives the number of rows that were new. Where a memory was changed both here and there, no version is lost: theirs
+        are put behind ours, and then ours holds again (see `store.memory_meeting`).
         """
         ...
 

@@ -25,7 +25,7 @@ from hotset.store.migrations import APPLICATION_ID, VERSION, migrate
 from hotset.store.needs import needs, supersedes
 from hotset.store.placing import pages_of
 from hotset.store.port import Blob
-from hotset.store.rows import EVENT, GIST, HIDDEN, NODE, PAGE, SHOWN, TABLES, TURN, Table, pack_hex
+from hotset.store.rows import ERASABLE, GIST, HIDDEN, NODE, PAGE, SHOWN, TABLES, TURN, Table, is_blank, pack_hex
 from hotset.store.scavenge import Cell, File
 
 Reread = Callable[[DialectName, bytes], Iterable[Message]]
@@ -33,6 +33,7 @@ Reread = Callable[[DialectName, bytes], Iterable[Message]]
 
 _FRESH = "store.db.repairing"
 _BLOB_VALUES = 5
+_SET = {table.name: "seal" for table in ERASABLE}  # a column that tells a row from what stays of one that was erased
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def _save(connection: apsw.Connection, file: File, reread: Reread | None) -> dic
     gaps["page"] = max(0, gaps["page"] - made_pages)
     for table in (SHOWN, HIDDEN):
         gaps[table.name] += _let_go(connection, table)
-    saved = {name: _one(connection, f'SELECT count(*) FROM "{name}"') for name in (*gaps, "gist")}  # noqa: S608
+    saved = {name: _one(connection, f'SELECT count({_SET.get(name, "*")}) FROM "{name}"') for name in (*gaps, "gist")}  # noqa: S608
     if not any(saved.values()):
         raise StoreFailed("nothing in the file could be recognised as a part of a store; it was left as it is")
     missing = tuple(sorted(_missing(connection)))
@@ -95,7 +96,10 @@ def _save(connection: apsw.Connection, file: File, reread: Reread | None) -> dic
 
 
 def _gaps(connection: apsw.Connection) -> dict[str, int]:
-    """Rows are numbered without gaps, and none is ever deleted. Gists have their pages' numbers and are made again anyway."""
+    """Rows are numbered without gaps, and none is ever deleted: one that was erased leaves its number.
+
+    Gists have their pages' numbers and are made again anyway.
+    """
     names = ("blob", *(table.name for table in TABLES if table is not GIST))
     return {
         name: _one(connection, f'SELECT coalesce(max(seq), 0) - count(*) FROM "{name}"')  # noqa: S608 - our own names
@@ -114,14 +118,24 @@ def _take(connection: apsw.Connection, cell: Cell) -> None:
     if len(cell.values) == _BLOB_VALUES:
         _take_blob(connection, cell)
         return
+    if is_blank(cell.values):
+        _take_blank(connection, cell)
+        return
     for table in TABLES:
-        extra = 1 if table is EVENT else 0
+        extra = 1 if table.repeats else 0
         if len(cell.values) == len(table.columns) + 2 + extra:
             values = cell.values[1 : len(cell.values) - extra]
             with suppress(PageDamaged):
                 noun = table.unpack(values)
                 _take_row(connection, table, cell, noun)
                 return
+
+
+def _take_blank(connection: apsw.Connection, cell: Cell) -> None:
+    """What was erased is no loss, and its number is not given to another."""
+    for table in ERASABLE:
+        if len(cell.values) == len(table.columns) + 2 + table.repeats:
+            connection.execute(f"INSERT OR IGNORE INTO {table.name} (seq) VALUES (?)", (cell.seq,))  # noqa: S608
 
 
 def _take_blob(connection: apsw.Connection, cell: Cell) -> None:
@@ -221,7 +235,7 @@ def _dialects(connection: apsw.Connection) -> dict[str, DialectName]:
 
 def _rows(connection: apsw.Connection, table: Table[Any]) -> Iterator[Any]:
     rows = connection.execute(f'SELECT {table.names} FROM "{table.name}" ORDER BY seq').fetchall()  # noqa: S608
-    return (table.unpack(row) for row in rows)
+    return (table.unpack(row) for row in rows if not is_blank(row))
 
 
 def _content(connection: apsw.Connection, address: Digest) -> bytes:

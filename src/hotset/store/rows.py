@@ -13,14 +13,35 @@ import msgspec
 
 from hotset.errors import BadInput, PageDamaged
 from hotset.nouns.bill import Bill, Summary
+from hotset.nouns.memory import Memory, MemoryKind, MemoryLink, Relation, Standing, Task, Use, Used
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.page import Gist, Kind, Page, Role
 from hotset.nouns.turn import Event, Node, Outcome, Reference, Session, ToolSeen, Turn
 from hotset.nouns.window import Cause, Form
+from hotset.store.blobs import inflate, press
+from hotset.store.memory_form import from_body, to_body
 from hotset.store.showing import Hiding, Sending, Showing
 
 Value = int | float | str | bytes | None
-Noun = TypeVar("Noun", Session, Turn, Node, Page, ToolSeen, Event, Reference, Gist, Showing, Hiding, Sending, Bill, Summary)
+Noun = TypeVar(
+    "Noun",
+    Session,
+    Turn,
+    Node,
+    Page,
+    ToolSeen,
+    Event,
+    Reference,
+    Gist,
+    Showing,
+    Hiding,
+    Sending,
+    Bill,
+    Summary,
+    Memory,
+    MemoryLink,
+    Use,
+)
 
 _SEAL_BYTES = 8  # 2^-64 for a damaged row to pass; a wider one would only cost room
 _MAX_INT = 2**63 - 1  # what SQLite can hold
@@ -43,11 +64,13 @@ class Table(Generic[Noun]):
     columns: tuple[tuple[str, Codec], ...]
     identity: tuple[str, ...]
     """The fields that tell one row from another."""
+    repeats: bool = False
+    """Equal rows are as many as were kept; `nth`, which stands behind the seal, tells them apart."""
 
     def pack(self, noun: Noun) -> tuple[Value, ...]:
         """The values of a row with its seal, ready to be bound."""
         try:
-            values: tuple[Value, ...] = tuple(codec.pack(getattr(noun, name)) for name, codec in self.columns)
+            values: tuple[Value, ...] = self._values(noun)
             return (*values, self._seal(values))
         except (UnicodeEncodeError, OverflowError) as error:
             raise BadInput(f"a {self.name} that cannot be stored: {error}") from error
@@ -57,13 +80,19 @@ class Table(Generic[Noun]):
         fields = tuple(values[:-1])
         if values[-1] != self._seal(fields):
             raise PageDamaged(f"{self.name} {self.describe(fields)} is damaged: its row does not fit its seal")
-        return self.noun(**{name: codec.unpack(value) for (name, codec), value in zip(self.columns, fields, strict=True)})
+        return self._noun(fields)
 
     def describe(self, fields: Sequence[Any]) -> str:
         """What a damaged row still says about itself."""
         named = dict(zip((name for name, _ in self.columns), fields, strict=False))
         shown = (named[name] for name in self.identity)
         return " ".join(value.hex() if isinstance(value, bytes) else str(value) for value in shown)
+
+    def _values(self, noun: Noun) -> tuple[Value, ...]:
+        return tuple(codec.pack(getattr(noun, name)) for name, codec in self.columns)
+
+    def _noun(self, fields: tuple[Any, ...]) -> Noun:
+        return self.noun(**{name: codec.unpack(value) for (name, codec), value in zip(self.columns, fields, strict=True)})
 
     def _seal(self, values: tuple[Value, ...]) -> bytes:
         packed = msgspec.msgpack.encode(values)
@@ -76,6 +105,37 @@ class Table(Generic[Noun]):
     @cached_property
     def marks(self) -> str:
         return ", ".join("?" * (len(self.columns) + 1))
+
+
+class MemoryTable(Table[Memory]):
+    """The whole noun is one body, so that a new field needs no new column; columns repeat what is asked for."""
+
+    def _values(self, noun: Memory) -> tuple[Value, ...]:
+        form = press(to_body(noun))
+        return (
+            noun.id,
+            _number(noun.version),
+            str(noun.kind),
+            str(noun.standing),
+            noun.source.session,
+            noun.run,
+            _moment(noun.time),
+            int(form.codec),
+            form.size,
+            form.body,
+        )
+
+    def _noun(self, fields: tuple[Any, ...]) -> Memory:
+        id, _, kind, *_, codec, size, body = fields
+        try:
+            return from_body(MemoryKind(kind), inflate(f"memory {id}", codec, size, body))
+        except ValueError as error:
+            raise PageDamaged(f"memory {id} cannot be read: {error}") from error
+
+
+def is_blank(values: Sequence[Any]) -> bool:
+    """A row that was erased: nothing but its number is left."""
+    return all(value is None for value in values)
 
 
 def pack_hex(text: str) -> Value:
@@ -230,6 +290,7 @@ EVENT: Table[Event] = Table(
         ("detail", Codec(_finite, msgspec.json.decode)),
     ),
     identity=("name", "time"),
+    repeats=True,
 )
 REFERENCE: Table[Reference] = Table(
     "reference",
@@ -328,6 +389,50 @@ SUMMARY: Table[Summary] = Table(
     ),
     identity=("session", "branch", "turns", "version"),
 )
+MEMORY = MemoryTable(
+    "memory",
+    Memory,
+    (
+        ("id", _TEXT),
+        ("version", _INT),
+        ("kind", Codec(str, MemoryKind)),
+        ("standing", Codec(str, Standing)),
+        ("session", _optional(_TEXT)),
+        ("run", _TEXT),
+        ("time", _TIME),
+        ("codec", _INT),
+        ("size", _INT),
+        ("body", Codec(bytes, bytes)),
+    ),
+    identity=("id", "version"),
+)
+MEMORY_LINK: Table[MemoryLink] = Table(
+    "memory_link",
+    MemoryLink,
+    (
+        ("of", _TEXT),
+        ("to", _TEXT),
+        ("relation", Codec(str, Relation)),
+        ("time", _TIME),
+        ("run", _TEXT),
+        ("gone", _FLAG),
+    ),
+    identity=("of", "to", "relation"),
+    repeats=True,
+)
+MEMORY_USE: Table[Use] = Table(
+    "memory_use",
+    Use,
+    (
+        ("memory", _TEXT),
+        ("how", Codec(str, Used)),
+        ("time", _TIME),
+        ("session", _optional(_TEXT)),
+        ("task", _optional(Codec(str, Task))),
+    ),
+    identity=("memory", "how", "time"),
+    repeats=True,
+)
 
 TABLES: tuple[Table[Any], ...] = (
     SESSION,
@@ -343,5 +448,11 @@ TABLES: tuple[Table[Any], ...] = (
     SENT,
     BILL,
     SUMMARY,
+    MEMORY,
+    MEMORY_LINK,
+    MEMORY_USE,
 )
 """Every table of rows, in the order in which a dump gives them out (after the content)."""
+
+ERASABLE: tuple[Table[Any], ...] = (MEMORY, MEMORY_LINK, MEMORY_USE)
+"""Those in which blank rows can be."""

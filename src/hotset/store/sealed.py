@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import takewhile
 from typing import Any
 
 import msgspec
 
 from hotset.nouns.bill import Bill, Summary
+from hotset.nouns.memory import Memory
 from hotset.nouns.page import Digest, Gist, Page, PageId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
 from hotset.sealing import gather, seal
+from hotset.store.memory_form import from_fields
 from hotset.store.port import Blob, Row
 from hotset.store.showing import Hiding, Showing
 
@@ -108,8 +109,27 @@ class SealedRows:
                 yield replace(row, upstream=self._words(row.upstream))
             case Summary():
                 yield replace(row, text=self._words(row.text))
+            case Memory():
+                yield self._memory(row)
             case _:
                 yield row
+
+    def _memory(self, memory: Memory) -> Memory:
+        """It was made of sealed text; but what is known to be a secret by now may not have been then."""
+        fields = msgspec.to_builtins(memory)
+        told = {name: self._every_word(fields[name]) for name in ("title", "text", "topics", "source", "detail", "why")}
+        return memory if told.items() <= fields.items() else from_fields({**fields, **told})
+
+    def _every_word(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self._words(value)
+            case dict():
+                return {self._words(name): self._every_word(inner) for name, inner in value.items()}
+            case list() | tuple():
+                return [self._every_word(inner) for inner in value]
+            case _:
+                return value
 
     def _at(self, address: Digest) -> Digest:
         blob = self._moved.get(address)
@@ -130,10 +150,14 @@ class SealedRows:
 
 
 def _texts(rows: Iterable[Row]) -> Iterator[str]:
-    for row in takewhile(lambda row: isinstance(row, Blob), rows):
-        assert isinstance(row, Blob)
-        yield _text(row.content)
-        yield from _streamed(row.content)
+    """Whatever was said, and memories that came from elsewhere; all other rows are made of these."""
+    for row in rows:
+        match row:
+            case Blob():
+                yield _text(row.content)
+                yield from _streamed(row.content)
+            case Memory():
+                yield from (row.title, row.text)
 
 
 def _text(content: bytes) -> str:

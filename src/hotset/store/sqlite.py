@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,10 +16,11 @@ import apsw
 from hotset.errors import NotFound, PageDamaged, StoreFailed
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Deposit, Kept
+from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Standing, Uses
 from hotset.nouns.page import Chain, Digest, Gist, Page, PageId, SessionId
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnRef
 from hotset.nouns.window import Table as PageTable
-from hotset.store import checking, dumping, loading
+from hotset.store import checking, dumping, loading, memory_reading
 from hotset.store.ballast import Ballast
 from hotset.store.blobs import unpress
 from hotset.store.changes import Changes
@@ -33,6 +34,7 @@ from hotset.store.rows import (
     BILL,
     EVENT,
     GIST,
+    MEMORY,
     NODE,
     PAGE,
     REFERENCE,
@@ -42,6 +44,7 @@ from hotset.store.rows import (
     TURN,
     Noun,
     Table,
+    is_blank,
     pack_hex,
     unpack_hex,
 )
@@ -84,7 +87,7 @@ class SqliteStore:
         self._changes = Changes(partial(open_one, reading=True))
         self._checkpointer = Checkpointer(open_one, tuning.checkpoint_pages)
         self._writer = Writer(
-            connection, open_one, self._ballast, self._checkpointer.wal_has, partial(translated, database=self.database)
+            connection, open_one, self._ballast, self._checkpointer, partial(translated, database=self.database)
         )
 
     @classmethod
@@ -162,18 +165,7 @@ class SqliteStore:
             left = None if left is None else left - 1
 
     def pages_after(self, number: int, limit: int) -> Sequence[tuple[int, Page]]:
-        sql = f"SELECT seq, {PAGE.names} FROM page WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
-        found: list[tuple[int, Page]] = []
-        while len(found) < limit:
-            with self._reading() as connection:
-                rows: list[Any] = connection.execute(sql, (number, limit - len(found))).fetchall()
-            if not rows:
-                break
-            number = rows[-1][0]
-            for seq, *row in rows:
-                with suppress(PageDamaged):
-                    found.append((seq, PAGE.unpack(row)))
-        return found
+        return self._after(PAGE, number, limit)
 
     def session(self, id: SessionId) -> Session:
         session = self._one(SESSION, "id = ?", id)
@@ -236,6 +228,43 @@ class SqliteStore:
     def summaries(self, session: SessionId) -> Sequence[Summary]:
         return latest_versions(self._of_session(SUMMARY, session))
 
+    def memory(self, id: MemoryId) -> Memory:
+        memory = self._one(MEMORY, "id = ? ORDER BY version DESC LIMIT 1", id)
+        if memory is None:
+            raise NotFound(f"no memory {id}")
+        return _as_asked(memory, memory.id == id)
+
+    def memory_versions(self, id: MemoryId) -> Sequence[Memory]:
+        with self._reading() as connection:
+            return memory_reading.versions_of(connection, id)
+
+    def memories(
+        self, kinds: frozenset[MemoryKind] = frozenset(), standings: frozenset[Standing] = frozenset()
+    ) -> Iterator[Memory]:
+        return memory_reading.latest(self._reading, kinds, standings)
+
+    def memories_after(self, number: int, limit: int) -> Sequence[tuple[int, Memory]]:
+        return self._after(MEMORY, number, limit)
+
+    def memory_match(self, prefix: str) -> Sequence[MemoryId]:
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT DISTINCT id FROM memory WHERE id >= ? ORDER BY id LIMIT ?", (prefix, MATCHES)
+            ).fetchall()
+        return [MemoryId(id) for (id,) in rows if isinstance(id, str) and id.startswith(prefix)]
+
+    def memory_links(self, id: MemoryId | None = None) -> Sequence[MemoryLink]:
+        with self._reading() as connection:
+            return memory_reading.links(connection, id)
+
+    def memory_uses(self, ids: Sequence[MemoryId] = ()) -> Mapping[MemoryId, Uses]:
+        with self._reading() as connection:
+            return memory_reading.uses(connection, ids)
+
+    def memory_runs(self) -> Sequence[tuple[str, int, float]]:
+        with self._reading() as connection:
+            return memory_reading.runs(connection)
+
     def version(self) -> int:
         self._alive()
         with in_our_words(self.database):
@@ -278,6 +307,21 @@ class SqliteStore:
     def _of_session(self, table: Table[Noun], session: SessionId) -> Iterator[Noun]:
         for row in self._stream(table, ["session = ?"], [session]):
             yield _as_asked(row, getattr(row, "session", None) == session)
+
+    def _after(self, table: Table[Noun], number: int, limit: int) -> list[tuple[int, Noun]]:
+        sql = f'SELECT seq, {table.names} FROM "{table.name}" WHERE seq > ? ORDER BY seq LIMIT ?'  # noqa: S608
+        found: list[tuple[int, Noun]] = []
+        while len(found) < limit:
+            with self._reading() as connection:
+                rows: list[Any] = connection.execute(sql, (number, limit - len(found))).fetchall()
+            if not rows:
+                break
+            number = rows[-1][0]
+            for seq, *row in rows:
+                with suppress(PageDamaged):
+                    if not is_blank(row):
+                        found.append((seq, table.unpack(row)))
+        return found
 
     def _stream(self, table: Table[Noun], conditions: Sequence[str] = (), given: Sequence[Any] = ()) -> Iterator[Noun]:
         where = " AND ".join(("seq > ?", *conditions))

@@ -21,6 +21,8 @@ _FRAME_HEADER_BYTES = 24
 _COOKIE_AT = 40  # the schema cookie in a database's first page; random for each store
 _MOST_MIGRATIONS = 100_000  # a cookie grows by one with each change of the schema
 _FRAMES_LOOKED_AT = 64  # a commit that makes a file grow writes its first page too; each frame takes 0.1 ms to check
+_SHORT_WAIT_MS = 50  # writers wait while the emptying of a WAL waits for readers; most reads are over in one
+_TRY_AGAIN = 1.0  # seconds: beside an export that takes minutes, writers wait for a twentieth of the time
 _TRUNCATE_AFTER = 8  # times the usual size: then writers are made to wait, so that the WAL stays bounded
 
 
@@ -31,6 +33,7 @@ class Checkpointer:
         self._open = open_one
         self._pages = pages
         self._grown = 0
+        self._emptying = False
         self._wake = threading.Event()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="hotset-checkpoint", daemon=True)
@@ -45,6 +48,15 @@ class Checkpointer:
             self._grown = pages
             self._wake.set()
 
+    def empty(self) -> None:
+        """Moves everything into the database and cuts the WAL off: its older pages still say what was erased since.
+
+        Where somebody who reads an older state is in the way, it is tried again until that one is done.
+        """
+        if not self._emptied():
+            self._emptying = True
+            self._wake.set()
+
     def close(self) -> None:
         self._closing = True
         self._wake.set()
@@ -52,15 +64,32 @@ class Checkpointer:
 
     def _run(self) -> None:
         while True:
-            self._wake.wait()
+            self._wake.wait(_TRY_AGAIN if self._emptying else None)
             self._wake.clear()
             if self._closing:
                 return
+            if self._emptying:
+                self._emptying = not self._emptied()
+                continue
             try:
                 self._checkpoint(self._grown)
             except apsw.Error:
                 # Nothing is lost: the WAL keeps every commit, and the next one wakes us again.
                 continue
+
+    def _emptied(self) -> bool:
+        try:
+            connection = self._open()
+        except apsw.Error:
+            return False
+        try:
+            connection.set_busy_timeout(_SHORT_WAIT_MS)
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.Error:
+            return False
+        finally:
+            leave(connection)
+        return True
 
     def _checkpoint(self, pages: int) -> None:
         connection = self._open()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import apsw
 
 from hotset.errors import BadInput, DiskFull, HotsetError, PageDamaged, StoreFailed
-from hotset.nouns.deposit import Answered, Asked, Deposit, Hid, Kept, Noted, Planned
+from hotset.nouns.deposit import Answered, Asked, Deposit, Erased, Hid, Kept, Noted, Planned, Remembered
 from hotset.nouns.page import Digest, digest
 from hotset.store.ballast import Ballast
 from hotset.store.blobs import Pressed, likely_new, press
@@ -19,9 +19,11 @@ from hotset.store.connecting import is_full, leave
 from hotset.store.inserting import has_blob, write
 from hotset.store.lookup import SqlLookup
 from hotset.store.placing import place
+from hotset.store.wal import Checkpointer
 
 _MOST_AT_ONCE = 256  # bounds how long other processes wait for the lock: about 30 ms of small deposits
 _MOST_BYTES_AT_ONCE = 16 * 1024 * 1024  # the same bound for long ones
+_MEMORY_BYTES = 2048  # about what a memory takes beside its text: actions, files, where it comes from
 _WORTH_PRESSING_AHEAD = 4096  # compressing less than this takes microseconds, wherever it is done
 
 
@@ -39,12 +41,12 @@ class Writer:
         connection: apsw.Connection,
         open_one: Callable[[], apsw.Connection],
         ballast: Ballast,
-        wal_has: Callable[[int], None],
+        checkpointer: Checkpointer,
         translate: Callable[[apsw.Error], StoreFailed],
     ) -> None:
         self._open = open_one
         self._ballast = ballast
-        self._wal_has = wal_has
+        self._checkpointer = checkpointer
         self._translate = translate
         self._connection: apsw.Connection | None = self._listening(connection)
         self._full = False
@@ -102,6 +104,9 @@ class Writer:
             self._disconnect()
             failure = self._translate(error) if isinstance(error, apsw.Error) else error
             answers = [failure] * len(batch)
+        else:
+            if any(isinstance(waiting.deposit, Erased) for waiting in batch):
+                self._checkpointer.empty()
         for waiting, answer in zip(batch, answers, strict=True):
             if isinstance(answer, Kept):
                 waiting.future.set_result(answer)
@@ -162,7 +167,7 @@ class Writer:
         return connection
 
     def _after_commit(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
-        self._wal_has(pages)
+        self._checkpointer.wal_has(pages)
         return apsw.SQLITE_OK
 
     def _disconnect(self) -> None:
@@ -182,6 +187,8 @@ def _bytes_of(deposit: Deposit) -> int:
             return len(deposit.content)
         case Planned() | Hid():
             return sum(map(len, likely_new(deposit)))
+        case Remembered():
+            return sum(_MEMORY_BYTES + len(memory.text) for memory in deposit.memories)
         case _:
             return 0
 

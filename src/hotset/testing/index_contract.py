@@ -46,6 +46,16 @@ def check_what_was_removed_is_gone_at_once(open_index: OpenIndex) -> None:
         assert _ids(index, "giraffe") == {"c"}, "removed entries came back with a fold"
 
 
+def check_what_was_purged_is_gone_and_the_rest_is_found(open_index: OpenIndex) -> None:
+    with _opened(open_index) as index:
+        index.add([_entry("a", "a walrus on the ice", whole="sea"), _entry("b", "a walrus in a bath", whole="house")])
+        index.fold()
+        index.purge(["sea"])
+        assert _ids(index, "walrus") == {"b"}, "what was purged is found, or something else is not"
+        index.fold()
+        assert _ids(index, "walrus") == {"b"}, "what was purged is found once it was folded, or something else is not"
+
+
 def check_an_entry_takes_the_place_of_its_older_self(open_index: OpenIndex) -> None:
     with _opened(open_index) as index:
         old = _entry("a", "an antelope was here")
@@ -218,6 +228,7 @@ def check_what_was_looked_at_is_found_in_no_time(open_index: OpenIndex) -> None:
 CHECKS = (
     check_what_was_added_is_found_at_once,
     check_what_was_removed_is_gone_at_once,
+    check_what_was_purged_is_gone_and_the_rest_is_found,
     check_an_entry_takes_the_place_of_its_older_self,
     check_a_whole_is_replaced_at_once,
     check_wholes_are_listed_by_sort,

@@ -13,6 +13,7 @@ from typing import Self
 
 from hotset.config import Upstream, load
 from hotset.nouns.knobs import Knobs
+from hotset.nouns.remembering import Remembering
 from hotset.runtime.offering import Tools
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
@@ -40,6 +41,7 @@ class LocalProxy:
         budget: int = 0,
         knobs: Knobs | None = None,
         toolbox: Tools | None = None,
+        memory: Remembering | None = None,
     ) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Nothing of the person who runs this: neither settings nor servers nor skills.
@@ -55,6 +57,7 @@ class LocalProxy:
             inject=inject,
             budget=budget,
             knobs=knobs or config.knobs,
+            memory=memory or config.memory,
         )
         self._toolbox = toolbox
         self._open_store = open_store or (lambda: SqliteStore.open(folder))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from copy import copy
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TypeVar
 
@@ -14,17 +15,21 @@ from hotset.errors import BadInput, HotsetError, NotFound, StoreFailed
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Deposit, Kept
 from hotset.nouns.link import derive
+from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Relation, Standing, Use, Used, Uses
 from hotset.nouns.page import ROOT, Chain, Digest, Gist, Page, PageId, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import Hidden, Sent, Shown, Spot, Table
+from hotset.store.memory_form import refuse_unfit
+from hotset.store.memory_meeting import Meeting
 from hotset.store.needs import latest_versions, needs, supersedes
 from hotset.store.placing import place
-from hotset.store.port import CANDIDATES, MATCHES, Blob, Census, Damage, Row, Where, Writing
+from hotset.store.port import CANDIDATES, MATCHES, Blob, Census, Damage, MemoryRows, Row, Where, Writing
 from hotset.store.showing import Hiding, Sending, Showing, hidden, sent, shown
 
 _Key = TypeVar("_Key")
 _Noun = TypeVar("_Noun")
 _Decided = Showing | Hiding | Sending | Bill | Summary
+_Repeating = Event | MemoryLink | Use
 
 
 class _Shelves:
@@ -45,6 +50,12 @@ class _Shelves:
         self.sent: dict[tuple[Chain, int, SessionId], Sending] = {}
         self.bills: dict[tuple[SessionId | None, int], Bill] = {}
         self.summaries: dict[tuple[SessionId, int, tuple[int, int], int], Summary] = {}
+        self.versions: dict[MemoryId, tuple[Memory, ...]] = {}
+        self.memories: dict[int, Memory] = {}
+        self.last_number = 0
+        self.links: list[MemoryLink] = []
+        self.holding: dict[tuple[MemoryId, MemoryId, Relation], MemoryLink] = {}
+        self.uses: list[Use] = []
 
     def copied(self) -> _Shelves:
         other = _Shelves()
@@ -106,6 +117,27 @@ class _Shelves:
     def last_step(self) -> int:
         return max((row.step for row in self.decided()), default=0)
 
+    def versions_of(self, id: MemoryId) -> Sequence[Memory]:
+        return self.versions.get(id, ())
+
+    def last_memory(self, id: MemoryId) -> Memory | None:
+        return self.versions[id][-1] if id in self.versions else None
+
+    def memory_version(self, id: MemoryId, version: int) -> Memory | None:
+        return next((memory for memory in self.versions.get(id, ()) if memory.version == version), None)
+
+    def last_link(self, of: MemoryId, to: MemoryId, relation: Relation) -> MemoryLink | None:
+        return self.holding.get((of, to, relation))
+
+    def memory_rows(self, ids: Sequence[MemoryId]) -> MemoryRows:
+        these = {*ids}
+        return MemoryRows(
+            memories=len(these & self.versions.keys()),
+            versions=sum(len(self.versions.get(id, ())) for id in these),
+            links=sum(bool(these & {link.of, link.to}) for link in self.links),
+            uses=sum(use.memory in these for use in self.uses),
+        )
+
     def decided(self) -> Iterator[Showing | Hiding | Sending]:
         """The page table, each kind of row in the order in which it was decided."""
         yield from sorted(self.shown.values(), key=lambda row: row.step)
@@ -139,6 +171,35 @@ class _Shelves:
         )
         for row in chain.from_iterable(decided):
             _take_decided(self, row)
+        self._remember(writing)
+
+    def _remember(self, writing: Writing) -> None:
+        if writing.erased:
+            self._erase({*writing.erased})
+        for memory in writing.memories:
+            self.add_memory(memory)
+        for link in writing.links:
+            self.add_link(link)
+        self.uses.extend(writing.uses)
+
+    def add_memory(self, memory: Memory) -> None:
+        every = (*self.versions.get(memory.id, ()), memory)
+        self.versions[memory.id] = tuple(sorted(every, key=lambda each: each.version))
+        self.last_number += 1
+        self.memories[self.last_number] = memory
+
+    def add_link(self, link: MemoryLink) -> None:
+        self.links.append(link)
+        ends = link.of, link.to, link.relation
+        self.holding.pop(ends, None)  # its place is that of the row that holds
+        self.holding[ends] = link
+
+    def _erase(self, ids: set[MemoryId]) -> None:
+        self.versions = {id: versions for id, versions in self.versions.items() if id not in ids}
+        self.memories = {number: memory for number, memory in self.memories.items() if memory.id not in ids}
+        self.links = [link for link in self.links if not ids & {link.of, link.to}]
+        self.holding = {ends: link for ends, link in self.holding.items() if not ids & {link.of, link.to}}
+        self.uses = [use for use in self.uses if use.memory not in ids]
 
     def rows(self) -> Iterator[Row]:
         yield from (Blob(*pair) for pair in self.blobs.items())
@@ -153,6 +214,9 @@ class _Shelves:
         yield from self.decided()
         yield from self.bills.values()
         yield from self.summaries.values()
+        yield from self.memories.values()
+        yield from self.links
+        yield from self.uses
 
 
 class RamStore:
@@ -242,6 +306,54 @@ class RamStore:
     def summaries(self, session: SessionId) -> Sequence[Summary]:
         return latest_versions([summary for summary in self._shelves.summaries.values() if summary.session == session])
 
+    def memory(self, id: MemoryId) -> Memory:
+        return _found(self._shelves.versions, id, "memory")[-1]
+
+    def memory_versions(self, id: MemoryId) -> Sequence[Memory]:
+        return self._shelves.versions_of(id)
+
+    def memories(
+        self, kinds: frozenset[MemoryKind] = frozenset(), standings: frozenset[Standing] = frozenset()
+    ) -> Iterator[Memory]:
+        with self._lock:
+            latest = [versions[-1] for versions in self._shelves.versions.values()]
+        return iter(
+            [
+                memory
+                for memory in latest
+                if (not kinds or memory.kind in kinds) and (not standings or memory.standing in standings)
+            ]
+        )
+
+    def memories_after(self, number: int, limit: int) -> Sequence[tuple[int, Memory]]:
+        with self._lock:
+            later = ((each, memory) for each, memory in self._shelves.memories.items() if each > number)
+            return list(islice(later, max(0, limit)))
+
+    def memory_match(self, prefix: str) -> Sequence[MemoryId]:
+        with self._lock:
+            return sorted(id for id in self._shelves.versions if id.startswith(prefix))[:MATCHES]
+
+    def memory_links(self, id: MemoryId | None = None) -> Sequence[MemoryLink]:
+        with self._lock:
+            links = [link for link in self._shelves.holding.values() if not link.gone]
+        return [link for link in links if id in (None, link.of, link.to)]
+
+    def memory_uses(self, ids: Sequence[MemoryId] = ()) -> Mapping[MemoryId, Uses]:
+        with self._lock:
+            uses = [use for use in self._shelves.uses if not ids or use.memory in {*ids}]
+        counted: dict[MemoryId, Uses] = {}
+        for use in uses:
+            counted[use.memory] = _with(counted.get(use.memory, Uses()), use)
+        return counted
+
+    def memory_runs(self) -> Sequence[tuple[str, int, float]]:
+        with self._lock:
+            written = [(memory.run, memory.time) for memory in self._shelves.memories.values() if memory.run]
+        newest = dict.fromkeys(run for run, _ in reversed(written))
+        times = {name: [time for run, time in written if run == name] for name in newest}
+        return [(name, len(times[name]), max(times[name])) for name in newest]
+
     def version(self) -> int:
         return self._version
 
@@ -304,8 +416,15 @@ def _table(shelves: _Shelves, chains: Sequence[Chain], as_of: TurnRef | None) ->
     return Table(all_shown, all_hidden, latest[1] if latest else None)
 
 
+def _with(uses: Uses, use: Use) -> Uses:
+    counted = replace(uses, **{str(use.how): getattr(uses, use.how) + 1})
+    return replace(counted, last=max(uses.last, use.time)) if use.how in (Used.READ, Used.HELPED) else counted
+
+
 def _take_all(shelves: _Shelves, rows: Iterable[Row]) -> int:
-    had_events = Counter(map(_fields, shelves.events))
+    repeating: tuple[_Repeating, ...] = (*shelves.events, *shelves.links, *shelves.uses)
+    had = Counter(map(_fields, repeating))
+    meeting = Meeting(shelves, shelves.versions_of)
     content: set[Digest] = set()
     sessions: set[SessionId] = set()
     new = 0
@@ -313,12 +432,27 @@ def _take_all(shelves: _Shelves, rows: Iterable[Row]) -> int:
         needed = needs(row)
         content.update(needed.content)
         sessions.update(needed.sessions)
-        new += _take_event(shelves, row, had_events) if isinstance(row, Event) else _take(shelves, row)
+        match row:
+            case Memory():
+                new += _add_memories(shelves, filter(None, (meeting.take(row),)))
+            case Event() | MemoryLink() | Use():
+                new += _take_nth(shelves, row, had)
+            case _:
+                new += _take(shelves, row)
+    new += _add_memories(shelves, meeting.ours_again())
     if missing := content - shelves.blobs.keys():
         raise BadInput(f"a row points to content {min(missing)}, which is not there; nothing was changed")
     if unknown := sessions - shelves.sessions.keys():
         raise BadInput(f"a row belongs to session {min(unknown)}, which is not there; nothing was changed")
     return new
+
+
+def _add_memories(shelves: _Shelves, memories: Iterable[Memory]) -> int:
+    count = 0
+    for memory in memories:
+        shelves.add_memory(memory)
+        count += 1
+    return count
 
 
 def _take(  # noqa: C901, PLR0911 - one case a kind of row
@@ -366,19 +500,28 @@ def _take_decided(shelves: _Shelves, row: _Decided) -> int:
             return _add(shelves.summaries, (row.session, row.branch, row.turns, row.version), row)
 
 
-def _take_event(shelves: _Shelves, event: Event, had: Counter[str]) -> int:
-    """Two equal events are two: each that the store had before stands for one of the file's."""
-    if had[_fields(event)] > 0:
-        had[_fields(event)] -= 1
+def _take_nth(shelves: _Shelves, row: _Repeating, had: Counter[str]) -> int:
+    """Two equal rows are two: each that the store had before stands for one of the file's."""
+    if had[_fields(row)] > 0:
+        had[_fields(row)] -= 1
         return 0
-    shelves.events.append(event)
+    match row:
+        case Event():
+            shelves.events.append(row)
+        case MemoryLink():
+            refuse_unfit(row)
+            shelves.add_link(row)
+        case Use():
+            refuse_unfit(row)
+            shelves.uses.append(row)
     return 1
 
 
 def _of_session(rows: Sequence[Row], session: SessionId) -> list[Row]:
     """Forms belong to messages: those of a session's messages go with it, whichever session decided them."""
     chains = {row.chain for row in rows if isinstance(row, Node) and row.session == session}
-    mine = [row for row in rows if not isinstance(row, Blob | Gist) and _belongs(row, session, chains)]
+    memories = {row.id for row in rows if isinstance(row, Memory) and row.source.session == session}
+    mine = [row for row in rows if not isinstance(row, Blob | Gist) and _belongs(row, session, chains, memories)]
     content = {each for row in mine for each in needs(row).content}
     pages = {row.id for row in mine if isinstance(row, Page)}
     blobs = [row for row in rows if isinstance(row, Blob) and row.digest in content]
@@ -386,10 +529,11 @@ def _of_session(rows: Sequence[Row], session: SessionId) -> list[Row]:
     return [*blobs, *mine, *gists]
 
 
-def _belongs(
-    row: Session | Node | Page | Turn | ToolSeen | Event | Reference | _Decided,
+def _belongs(  # noqa: PLR0911 - one case a kind of row
+    row: Session | Node | Page | Turn | ToolSeen | Reference | _Decided | Memory | _Repeating,
     session: SessionId,
     chains: set[Chain],
+    memories: set[MemoryId],
 ) -> bool:
     match row:
         case Session():
@@ -400,12 +544,20 @@ def _belongs(
             return row.chain in chains
         case Sending():
             return row.head in chains or row.session == session
+        case Memory():
+            return row.id in memories
+        case MemoryLink():
+            return {row.of, row.to} <= memories
+        case Use():
+            return row.session == session and row.memory in memories
         case _:
             return row.session == session
 
 
-def _fields(event: Event) -> str:
-    return repr((event.name, float(event.time), event.session, event.turn, sorted(event.detail.items())))
+def _fields(row: _Repeating) -> str:
+    if not isinstance(row, Event):
+        return repr(row)
+    return repr((row.name, float(row.time), row.session, row.turn, sorted(row.detail.items())))
 
 
 def _add(shelf: dict[_Key, _Noun], key: _Key, row: _Noun) -> int:

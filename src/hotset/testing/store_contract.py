@@ -17,6 +17,7 @@ from hotset.nouns.window import WHOLE, Hidden, Sent, Spot, Stub
 from hotset.store.exchange import read_lines, write_lines
 from hotset.store.port import Blob, Row, Store, Where
 from hotset.testing.store_lineage_contract import LINEAGE_CHECKS, OpenStore
+from hotset.testing.store_memory_contract import MEMORY_CHECKS, lives
 from hotset.testing.store_talk import Talk, id_of, kept, message, only_turn, opened, request, said, shows, turn_of
 from hotset.testing.store_window_contract import WINDOW_CHECKS
 
@@ -380,6 +381,7 @@ CHECKS: tuple[Callable[[OpenStore], None], ...] = (
     *(check for name, check in sorted(globals().items()) if name.startswith("check_") and name != "check_store"),
     *LINEAGE_CHECKS,
     *WINDOW_CHECKS,
+    *MEMORY_CHECKS,
 )
 
 
@@ -404,7 +406,9 @@ def _session(store: Store) -> SessionId:
 
 
 def _busy_life(store: Store) -> None:
-    """Two sessions with branches, tools, asides, notes, events, references, gists, forms, hidden turns, bills and summaries."""
+    """Two sessions with branches, tools, asides, notes, events, references, gists, forms, hidden turns, bills, summaries, and
+    memories.
+    """
     coder = Talk(store, agent="coder", traits={"tools": (Tool("grep", b'{"name":"grep"}'),)})
     writer = Talk(store, agent="writer", key="w", traits={"system": (Part(Kind.SYSTEM, "pisz krótko".encode()),)})
     for number in range(4):
@@ -429,3 +433,4 @@ def _busy_life(store: Store) -> None:
     kept(store, Billed(id, Bill("model", "upstream", Usage(1, 2, 3, 4), Usage(9), Usage(1, 2, 3, 5), 2, 1, 1, "cold", 0.5)))
     for version in (1, 2):
         kept(store, Summary(turn.session, (1, 2), 0, version, f"so far {version}", "rules", 8.0))
+    lives(store, turn.session)

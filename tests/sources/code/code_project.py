@@ -44,6 +44,9 @@ class RamIndex:
         self.by_whole.pop(whole, None)
         self.add(entries, watermark)
 
+    def purge(self, wholes: Iterable[str]) -> None:
+        self.remove(wholes)
+
     def wholes(self, sort: Sort) -> Sequence[str]:
         return [whole for whole, entries in self.by_whole.items() if any(entry.sort is sort for entry in entries.values())]
 

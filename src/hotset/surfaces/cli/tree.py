@@ -36,6 +36,10 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "connect": Entry("connect:connect", "Put hotset among the MCP servers of another program."),
         "disconnect": Entry("connect:disconnect", "Take it out again."),
     },
+    "Memory": {
+        "memory": Entry("memory:memory", "What was learned: list, search, add, edit, forget ..."),
+        "continuity": Entry("continuity:continuity", "CONTINUITY.md: where the work stands, in a file."),
+    },
     "Look": {
         "status": Entry("status:status", "Is a proxy serving, and what is kept."),
         "doctor": Entry("doctor:doctor", "Find out why nothing is kept, and what to do."),

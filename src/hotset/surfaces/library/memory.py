@@ -15,6 +15,8 @@ from hotset.nouns.call import Headers
 from hotset.nouns.page import Kind, SessionId
 from hotset.nouns.retrieval import MAX_TOKENS, Place, Retrieved, Search
 from hotset.runtime import ledger, retrieval
+from hotset.runtime import memories as runtime
+from hotset.runtime.machine import Machine
 from hotset.runtime.record import KEEPING
 from hotset.runtime.toolbox import Toolbox
 from hotset.store.port import Store
@@ -22,6 +24,7 @@ from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.cli import meant
 from hotset.surfaces.library.engine import Engine
 from hotset.surfaces.library.frameworks import framework_of
+from hotset.surfaces.library.memories import AsyncMemories, Memories
 from hotset.surfaces.library.messages import dialect_named
 from hotset.surfaces.library.tools import AsyncTools, Tools
 from hotset.surfaces.library.window import AsyncWindow, Conversation, Setting, Window
@@ -132,6 +135,12 @@ class _Opened(Generic[_Window]):
             raise BadConfig(f"tools are switched off ({self._engine.config.origins['tools']})")
         return toolbox
 
+    def _remembered(self) -> runtime.Memories:
+        """As it stands when what went through so far is kept. Raises `MemoryClosed`."""
+        machine = self._engine.working()
+        self._settle(machine)
+        return machine.memories
+
     def _search(self, query: str, kind: str, session: str, max_tokens: int) -> Retrieved:
         wanted = Search(query, Kind(kind) if kind else None, session, max_tokens)
         return retrieval.answer(wanted, self._store, Place(None), index=self._engine.machine.follower.index)
@@ -147,11 +156,14 @@ class _Opened(Generic[_Window]):
     def _store(self) -> Store:
         """As it stands when what went through so far is kept. Raises `StoreFailed` while there is none, and `MemoryClosed`."""
         machine = self._engine.working()
-        self._engine.wait(machine.background.settled(KEEPING, _SETTLE_SECONDS))
+        self._settle(machine)
         keeper = machine.keeper
         if keeper.store is None:
             raise StoreFailed(keeper.trouble or "the store is not open")
         return keeper.store
+
+    def _settle(self, machine: Machine) -> None:
+        self._engine.wait(machine.background.settled(KEEPING, _SETTLE_SECONDS))
 
 
 class Memory(_Opened[Window]):
@@ -161,6 +173,8 @@ class Memory(_Opened[Window]):
         super().__init__(Engine(config, open_store), Window)
         self.tools = Tools(self._toolbox)
         """The toolbox of the project."""
+        self.memories = Memories(self._remembered)
+        """What was learned in its sessions."""
 
     def search(self, query: str, *, kind: str = "", session: str = "all", max_tokens: int = MAX_TOKENS) -> Retrieved:
         """What speaks most of it, in all sessions of the project or in one: excerpts and ids."""
@@ -201,6 +215,8 @@ class AsyncMemory(_Opened[AsyncWindow]):
         super().__init__(engine, AsyncWindow)
         self.tools = AsyncTools(self._toolbox)
         """The toolbox of the project."""
+        self.memories = AsyncMemories(self._remembered)
+        """What was learned in its sessions."""
 
     async def search(self, query: str, *, kind: str = "", session: str = "all", max_tokens: int = MAX_TOKENS) -> Retrieved:
         """See `Memory.search`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hotset.errors import Malformed
@@ -28,11 +28,21 @@ class Arguments:
         self._given = {name: value for name, value in given.items() if value not in (None, "", [])}
 
     def text(self, name: str) -> str:
-        value = self._given.get(name, "")
-        if not isinstance(value, str):
-            raise Malformed(f"{self._tool}: {name} must be a string, not {_named(value)}")
-        # A lone surrogate is a character in JSON and none in UTF-8.
-        return value.encode("utf-8", "replace").decode().strip()[:_MOST_CHARS]
+        return self._said(name)[:_MOST_CHARS]
+
+    def whole_text(self, name: str, most: int) -> str:
+        """A text that is to be kept: one that is too long is refused, not cut."""
+        value = self._said(name)
+        if len(value) > most:
+            raise Malformed(f"{self._tool}: {name} has {len(value):,} characters, and {most:,} is the most")
+        return value
+
+    def one_of(self, name: str, allowed: Sequence[str]) -> str:
+        """One of these, or nothing."""
+        value = self.text(name).lower()
+        if value and value not in allowed:
+            raise Malformed(f"{self._tool}: {name} must be one of {', '.join(allowed)}, not {_named(value)}")
+        return value
 
     def words(self, name: str) -> str:
         """A text with at least one word."""
@@ -59,8 +69,8 @@ class Arguments:
                 pieces = [""]
         return tuple(self._span(name, piece.strip()) for piece in pieces)
 
-    def max_tokens(self) -> int:
-        value = self._given.get("max_tokens", MAX_TOKENS)
+    def max_tokens(self, default: int = MAX_TOKENS) -> int:
+        value = self._given.get("max_tokens", default)
         if isinstance(value, str) and value.isdecimal():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < END:
@@ -68,6 +78,13 @@ class Arguments:
                 f"{self._tool}: max_tokens must be a number from {LEAST_TOKENS} to {MOST_TOKENS:,}, not {_named(value)}"
             )
         return max(LEAST_TOKENS, min(int(value), MOST_TOKENS))
+
+    def _said(self, name: str) -> str:
+        value = self._given.get(name, "")
+        if not isinstance(value, str):
+            raise Malformed(f"{self._tool}: {name} must be a string, not {_named(value)}")
+        # A lone surrogate is a character in JSON and none in UTF-8.
+        return value.encode("utf-8", "replace").decode().strip()
 
     def _span(self, name: str, piece: str) -> Span:
         found = _SPAN.fullmatch(piece)

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing, suppress
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from hotset import tokens
 from hotset.config import Config
@@ -22,6 +22,9 @@ from hotset.store.folder import DATABASE
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.project_index import has_code, index_folder
+
+if TYPE_CHECKING:
+    from hotset.runtime.memories import Memories
 
 _NOT_SAID = re.compile(r"mcp( [0-9a-f]+)?|tools")
 """How sessions are called that are no conversations: they keep what tools gave, and tools that were let go."""
@@ -85,6 +88,12 @@ class Project:
         with self._opening:
             return self._store
 
+    def memories(self, *, makes: bool = False) -> Memories:
+        """What was learned. Raises `NotFound` while nothing is kept, unless something is to be kept now."""
+        if not makes:
+            self.store  # noqa: B018 - a question makes no store
+        return self._memories
+
     def session(self, named: str) -> SessionId | None:
         """The session of that id, key or beginning of an id; the latest one where none is named. Raises `NotFound`."""
         every = list(self.store.sessions())
@@ -102,6 +111,12 @@ class Project:
     @property
     def _allowed(self) -> bool:
         return consent(self._config.folder).allows(self._config.project)
+
+    @cached_property
+    def _memories(self) -> Memories:
+        from hotset.runtime.memories import Memories  # noqa: PLC0415 - what only those pay who ask for it
+
+        return Memories(self._config, lambda: self.keeping, lambda: self.said)
 
     @cached_property
     def parsers(self) -> Parsers:

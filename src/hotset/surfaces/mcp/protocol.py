@@ -55,19 +55,22 @@ class Tool:
     """With the arguments, and the session of the client that asks."""
     reads: bool = True
     """It changes nothing, and looks only at what is on this machine."""
+    keeps: bool = False
+    """It changes only what hotset itself keeps, and what it changes can be brought back."""
     waits: bool = False
     """It may take as long as somebody else takes: other questions are answered meanwhile, and from several threads."""
 
     def told(self) -> dict[str, Any]:
         """As it stands in the list."""
         own = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
+        keeping = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
         others = {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True}
         return {
             "name": self.name,
             "title": self.title,
             "description": self.description,
             "inputSchema": self.schema,
-            "annotations": {"title": self.title, **(own if self.reads else others)},
+            "annotations": {"title": self.title, **(own if self.reads else keeping if self.keeps else others)},
         }
 
 

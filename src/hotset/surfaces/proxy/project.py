@@ -5,6 +5,7 @@ from __future__ import annotations
 from hotset.errors import NotFound, StoreFailed
 from hotset.index.port import Index
 from hotset.runtime.machine import Machine
+from hotset.runtime.memories import Memories
 from hotset.store.port import Store
 from hotset.surfaces.mcp.project import Project
 
@@ -25,6 +26,10 @@ class MachineProject(Project):
     def said(self) -> Index | None:
         """None while it is not open yet: then the store itself is searched."""
         return self._machine.follower.index
+
+    @property
+    def _memories(self) -> Memories:
+        return self._machine.memories
 
     @property
     def _index(self) -> Index:

@@ -104,7 +104,8 @@ async def run(
 
 def _mcp_server(machine: Machine) -> Server:
     """What agents reach over MCP, in this process: the machine's own store, index and toolbox. Made when one of them comes."""
-    from hotset.surfaces.mcp.toolbox import toolbox_tools  # noqa: PLC0415 - 0.2 s that no start pays
+    from hotset.surfaces.mcp.memory import memory_tools  # noqa: PLC0415 - 0.2 s that no start pays
+    from hotset.surfaces.mcp.toolbox import toolbox_tools  # noqa: PLC0415
     from hotset.surfaces.mcp.tools import INSTRUCTIONS, tools  # noqa: PLC0415
     from hotset.surfaces.proxy.project import MachineProject  # noqa: PLC0415
 
@@ -112,7 +113,7 @@ def _mcp_server(machine: Machine) -> Server:
     toolbox = machine.toolbox
     knobs = machine.config.knobs_for("")
     found = toolbox_tools(toolbox, lambda: project.keeping, knobs) if isinstance(toolbox, Toolbox) else ()
-    return Server((*found, *tools(project)), INSTRUCTIONS)
+    return Server((*found, *tools(project), *memory_tools(project, machine.config)), INSTRUCTIONS)
 
 
 def _ended(machine: Machine, session: str) -> None:

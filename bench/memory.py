@@ -1,0 +1,535 @@
+"""What is remembered: is the evidence found, at what price in tokens, and how fast; no model is called at any time.
+
+    make bench-memory
+    HOTSET_BENCH_PARTS=recall,decisions make bench-memory     some of: recall, decisions, disclosure, tasks, size, consolidation
+    HOTSET_BENCH_LARGE=1 make bench-memory                    also `size` (100,000 memories) and `consolidation` (10,000 episodes)
+
+Reads `$HOTSET_BENCH_DATA/memory` and `/trajectories` (`../shared/data` unless it is said). Every conversation goes the way it
+goes in the product: into the store, made memories by rules, followed by the index, asked by `recall`.
+
+recall          LongMemEval, all 940 sessions in one pool, by kind of question; evidence is a turn in which the answer stands.
+                `hotset` has weights that were chosen on four fifths of the questions and tested on the others, with no session
+                in both; `hotset_defaults` has those that ship. Recency counts nothing here: each question was asked near its own
+                sessions and far from the others', which is a matter of the pool. `no_dates` also leaves time words alone.
+                bm25 and dense go over whole turns; bm25_b1 has the length norm that is best for it on this very set.
+decisions       sde-bench: a bug report, the chat in which it was decided how the code has to behave, and 140 other chats.
+                Amended: a later chat changed the decision, and is the one to be found; `current` is how often it comes first.
+disclosure      A question over its own sessions: all memories and turns loaded, against the index and what recall is told.
+tasks           Recorded coding sessions in their order: prompts as questions, and as gold the memories of earlier sessions that
+                name a file or an error which this session meets. Kinds weighed by task against one set of weights for all tasks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import platformdirs
+
+from bench.memory_sets import (
+    DATA,
+    DAY,
+    Bm25,
+    Chat,
+    Kept,
+    Question,
+    best,
+    by_rank,
+    collapsed,
+    cross_fitted,
+    grouped,
+    indexed,
+    interval,
+    judged,
+    longmemeval,
+    ranked,
+    recorded,
+    replayed,
+    timed,
+)
+from bench.results import quantile, tell
+from hotset.index.embed.asking import Asking as AskingModel
+from hotset.index.embed.minilm import MiniLm
+from hotset.index.embed.minilm_weights import find_weights
+from hotset.index.embed.port import Embedder
+from hotset.index.embed.table import Table
+from hotset.index.port import Index
+from hotset.nouns.deposit import Remembered
+from hotset.nouns.memory import Action, Arrangement, Ending, Episode, Fact, Layer, Memory, MemoryKind, Provenance, Task
+from hotset.nouns.page import PageId, Role
+from hotset.sources.memory.disclosing.overview import overview
+from hotset.sources.memory.disclosing.showing import told_memories
+from hotset.sources.memory.disclosing.topics_shown import told_index
+from hotset.sources.memory.naming import memory_id
+from hotset.sources.memory.recalling.ranking import wanted_kind
+from hotset.sources.memory.recalling.recall import Asking, Recalled, recall
+from hotset.sources.memory.recalling.tasks import detect
+from hotset.sources.memory.recalling.weights import DEFAULT, Weights
+from hotset.store.sqlite import SqliteStore
+from hotset.testing.ram_store import RamStore
+from hotset.tokens import count
+
+PARTS = "HOTSET_BENCH_PARTS"
+LARGE = "HOTSET_BENCH_LARGE"
+_QUICK = ("recall", "decisions", "disclosure", "tasks")
+_RESULTS = Path(__file__).parent / "results" / "memory.json"
+_PATIENT = 30.0  # seconds: where it is about what is found
+_FOUND = 60  # candidates of a question that other weights may put in another order
+_POOLED = replace(DEFAULT, recent=0.0)
+_TURNED = ("meaning", "window", "closely", "pointed", "session", "speaker", "told", "number", "when", "latest")
+_NAMES = ("recall5", "recall10", "recall20", "ndcg10")
+_DISCLOSED = 120  # questions
+_MEMORIES = 100_000
+_EPISODES = 10_000
+_ASKED = 300
+_SETS = ("cc-packmind", "codex-agentv")
+_LEAST_NAME = 5  # characters of a file's name that is told from other words
+
+Figures = dict[str, float]
+Sets = dict[str, dict[str, Figures]]
+
+
+def main() -> None:
+    if len(sys.argv) > 1:  # a process of its own, for its memory
+        print(json.dumps(_consolidated(int(sys.argv[1]))))
+        return
+    parts: dict[str, Callable[[], Sets]] = {
+        "recall": recall_part,
+        "decisions": decisions_part,
+        "disclosure": disclosure_part,
+        "tasks": tasks_part,
+        "size": size_part,
+        "consolidation": consolidation_part,
+    }
+    quick = ",".join(parts if os.environ.get(LARGE) else _QUICK)
+    wanted = os.environ.get(PARTS, quick).split(",")
+    sets: Sets = json.loads(_RESULTS.read_text())["sets"] if _RESULTS.exists() else {}
+    for name in wanted:
+        sets |= parts[name]()
+        tell("memory", sets)  # each time: there are minutes between them
+
+
+# Is the evidence found?
+
+
+def recall_part() -> Sets:
+    chats, questions = longmemeval()
+    with tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder:
+        kept = Kept(RamStore())
+        kept.keep(chats)
+        kept.remember()
+        texts = kept.texts()
+        found: dict[str, list[list[str]]] = {}
+        figures: dict[str, Figures] = {}
+        with indexed(kept.store, Path(folder) / "index") as index:
+            answers, took = _answers(kept, index, questions, _POOLED)
+            groups = grouped(chats, questions)
+            cases = [
+                ranked([texts[PageId(item.id)] for item in items], [item.signals for item in items], question.gold, group)
+                for question, items, group in zip(questions, answers, groups, strict=True)
+            ]
+            found["hotset"] = cross_fitted(cases, _POOLED.as_dict(), _TURNED)
+            found["hotset_defaults"] = [[texts[PageId(item.id)] for item in items] for items in answers]
+            figures["hotset_defaults"] = {**_tokens([[item.text for item in items] for items in answers]), **took}
+            figures["hotset"] = figures["hotset_defaults"]
+            no_dates = replace(_POOLED, when=0.0, latest=0.0)
+            found["no_dates"] = [
+                [texts[PageId(item.id)] for item in items] for items in _answers(kept, index, questions, no_dates)[0]
+            ]
+        model = _minilm()
+        if model is not None:
+            with indexed(kept.store, Path(folder) / "index", AskingModel(Table(), model)) as index:
+                answers, took = _answers(kept, index, questions, _POOLED)
+                found["hotset_minilm"] = [[texts[PageId(item.id)] for item in items] for items in answers]
+                figures["hotset_minilm"] = {**_tokens([[item.text for item in items] for items in answers]), **took}
+    found |= _others(collapsed(texts.values()), questions)
+    for name in ("bm25", "bm25_b1", "dense", "rrf60"):
+        figures[name] = _tokens(found[name])
+    print(f"memories made of the sessions: {dict(kept.made)}")
+    print(_compared(found, questions))
+    kinds = ["all", *sorted({question.kind for question in questions})]
+    return {f"longmemeval, {kind}": _table(found, questions, kind, figures if kind == "all" else {}) for kind in kinds}
+
+
+def _answers(kept: Kept, index: Index, questions: Sequence[Question], weights: Weights) -> tuple[list[list[Recalled]], Figures]:
+    answers: list[list[Recalled]] = []
+    took: list[tuple[float, float]] = []
+    for question in questions:
+        asking = Asking(question.text, question.now, memories=False, most=_FOUND, deadline=_PATIENT)
+        took.append(timed(lambda asking=asking: answers.append(list(recall(asking, index, kept.store, weights).items))))  # type: ignore[misc]
+    wall = [each[0] for each in took]
+    return answers, {"p50_ms": quantile(wall, 0.5), "p95_ms": quantile(wall, 0.95), "cpu_ms": fmean(each[1] for each in took)}
+
+
+def _others(texts: Sequence[str], questions: Sequence[Question]) -> dict[str, list[list[str]]]:
+    words, leveled = Bm25(1.2, 0.75).learn(texts), Bm25(2.0, 1.0).learn(texts)
+    table = Table()
+    vectors = table.embed(texts)
+    orders: dict[str, list[list[int]]] = defaultdict(list)
+    for question in questions:
+        by_words, by_meaning = best(words.scores(question.text), 100), best(vectors @ table.embed([question.text])[0], 100)
+        orders["bm25"].append(by_words)
+        orders["bm25_b1"].append(best(leveled.scores(question.text), 100))
+        orders["dense"].append(by_meaning)
+        orders["rrf60"].append(by_rank(by_words, by_meaning))
+    return {name: [[texts[at] for at in order[:20]] for order in each] for name, each in orders.items()}
+
+
+def _table(
+    found: Mapping[str, Sequence[Sequence[str]]], questions: Sequence[Question], kind: str, more: Mapping[str, Figures]
+) -> dict[str, Figures]:
+    table = {}
+    for name, orders in found.items():
+        rows = [judged(collapsed(order), q.gold) for order, q in zip(orders, questions, strict=True) if kind in {"all", q.kind}]
+        table[name] = {metric: 100 * fmean(column) for metric, column in zip(_NAMES, zip(*rows, strict=True), strict=True)}
+        table[name] |= {"questions": float(len(rows)), **more.get(name, {})}
+    return table
+
+
+def _tokens(orders: Sequence[Sequence[str]]) -> Figures:
+    return {"tokens": fmean(sum(count(text) for text in order[:10]) for order in orders)}
+
+
+def _compared(found: Mapping[str, Sequence[Sequence[str]]], questions: Sequence[Question]) -> str:
+    """hotset against the best of the others, question by question."""
+    lines = []
+    for other in ("bm25", "bm25_b1", "dense", "rrf60"):
+        pairs = zip(found["hotset"], found[other], questions, strict=True)
+        differences = [judged(collapsed(one), q.gold)[1] - judged(collapsed(two), q.gold)[1] for one, two, q in pairs]
+        mean, low, high = interval(differences)
+        lines.append(f"recall@10 above {other}: {100 * mean:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]")
+    return "\n".join(lines)
+
+
+def _minilm() -> MiniLm | None:
+    """As `hotset[minilm]` brings it, or as `make bench-tools` has fetched it."""
+    sys.path.append(str(platformdirs.user_cache_path("hotset-bench") / "minilm"))
+    file = find_weights()
+    return None if file is None else MiniLm(file)
+
+
+# Decisions in chats about code
+
+
+def decisions_part() -> Sets:
+    plain, amended, decoys = _decisions()
+    return {"sde-bench, decisions": _found_chats(plain, decoys), "sde-bench, amended": _found_chats(amended, decoys)}
+
+
+_Decision = tuple[str, list[Chat]]
+"""A bug report, and the chats about it, the one that holds last."""
+
+
+def _decisions() -> tuple[list[_Decision], list[_Decision], list[Chat]]:
+    plain: list[_Decision] = []
+    amended: list[_Decision] = []
+    folder = DATA / "memory" / "sde-bench"
+    for number, path in enumerate(sorted(folder.glob("boltons-*.json"))):
+        task = json.loads(path.read_text())
+        if not task.get("conversations"):
+            continue
+        told = task["conversations"] if isinstance(task["conversations"][0], list) else [task["conversations"]]
+        chats = [_chat(f"{path.stem}-{at}", DAY * (number + 30 * at), turns) for at, turns in enumerate(told)]
+        (amended if len(chats) > 1 else plain).append((task["bug_report"], chats))
+    rows = json.loads((folder / "_decoys.json").read_text())
+    return plain, amended, [_chat(f"decoy-{at}", DAY * at / 2, row["turns"]) for at, row in enumerate(rows)]
+
+
+def _chat(id: str, time: float, turns: Sequence[Mapping[str, str]]) -> Chat:
+    return Chat(id, 1.7e9 + time, tuple((Role(turn["role"]), turn["text"]) for turn in turns))
+
+
+def _found_chats(tasks: Sequence[_Decision], decoys: Sequence[Chat]) -> dict[str, Figures]:
+    chats = [chat for _, several in tasks for chat in several] + list(decoys)
+    orders: dict[str, list[list[str]]] = defaultdict(list)
+    with tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder:
+        kept = Kept(RamStore())
+        kept.keep(chats)
+        kept.remember()
+        names = {session: chat for chat, session in kept.sessions.items()}
+        with indexed(kept.store, Path(folder) / "index") as index:
+            for report, _ in tasks:
+                items = recall(Asking(report, 1.7e9 + 120 * DAY, most=_FOUND, deadline=_PATIENT), index, kept.store).items
+                orders["hotset"].append(collapsed(names[_session(kept, item)] for item in items))
+    texts = ["\n".join(text for _, text in chat.said) for chat in chats]
+    words, table = Bm25(1.2, 0.75).learn(texts), Table()
+    vectors = table.embed(texts)
+    for report, _ in tasks:
+        by_words, by_meaning = best(words.scores(report), 100), best(vectors @ table.embed([report])[0], 100)
+        for name, order in (("bm25", by_words), ("dense", by_meaning), ("rrf60", by_rank(by_words, by_meaning))):
+            orders[name].append([chats[at].id for at in order])
+    return {name: _chat_figures(tasks, each) for name, each in orders.items()}
+
+
+def _session(kept: Kept, item: Recalled) -> Any:
+    return item.memory.source.session if item.memory is not None else kept.store.page(PageId(item.id)).session
+
+
+def _chat_figures(tasks: Sequence[_Decision], orders: Sequence[Sequence[str]]) -> Figures:
+    figures = {
+        f"recall{most}": 100 * fmean(chats[-1].id in order[:most] for (_, chats), order in zip(tasks, orders, strict=True))
+        for most in (1, 3, 5)
+    }
+    if len(tasks[0][1]) > 1:
+        first = [
+            next((id for id in order if id in {chat.id for chat in chats}), "")
+            for (_, chats), order in zip(tasks, orders, strict=True)
+        ]
+        figures["current"] = 100 * fmean(id == chats[-1].id for (_, chats), id in zip(tasks, first, strict=True))
+    return figures | {"questions": float(len(tasks))}
+
+
+# What it costs to be told
+
+
+def disclosure_part() -> Sets:
+    chats, questions = longmemeval()
+    by_id = {chat.id: chat for chat in chats}
+    told: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for question in random.Random(7).sample(questions, _DISCLOSED):
+        with tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder:
+            kept = Kept(RamStore())
+            kept.keep([by_id[id] for id in question.chats])
+            kept.remember()
+            with indexed(kept.store, Path(folder) / "index") as index:
+                for name, tokens, recalled in _told(kept, index, question):
+                    told[name].append((tokens, recalled))
+    everything = fmean(tokens for tokens, _ in told["all"])
+    figures = {}
+    for name, pairs in told.items():
+        tokens = fmean(each[0] for each in pairs)
+        figures[name] = {
+            "evidence": 100 * fmean(each[1] for each in pairs),
+            "tokens": tokens,
+            "saved": 100 * (1 - tokens / everything),
+            "questions": float(len(pairs)),
+        }
+    return {"disclosure, a question over its own sessions": figures}
+
+
+def _told(kept: Kept, index: Index, question: Question) -> Iterator[tuple[str, float, float]]:
+    """Everything; all memories and no turns; the index with what recall is told, in more and more room."""
+    texts = kept.texts()
+    memories = list(kept.store.memories())
+    gold = {id: text for id, text in texts.items() if text in question.gold}
+    every = sum(count(text) for text in texts.values())
+    yield "all", float(every + sum(memory.tokens for memory in memories)), 1.0
+    yield "all_turns", float(every), 1.0
+    known = {page for memory in memories for page in memory.source.pages if memory.kind is not MemoryKind.EPISODE}
+    yield "all_memories", float(sum(memory.tokens for memory in memories)), _share(gold, known)
+    start = told_index(overview(kept.store), Arrangement(), question.now, query=question.text)
+    found = recall(Asking(question.text, question.now, most=30, deadline=_PATIENT), index, kept.store).items
+    for name, room in (("hotset_600", 500), ("hotset_1300", 1200), ("hotset_2500", 2400)):
+        shown = told_memories(found, Arrangement(), {}, max_tokens=room, query=question.text)
+        pages: set[str] = set()
+        for id, layer in shown.shown.items():
+            item = next((each for each in found if each.id == id), None)
+            if item is not None and layer is not Layer.INDEX:
+                pages |= {id} if item.memory is None or item.kind == "episode" else set(item.memory.source.pages)
+        yield name, float(start.tokens + shown.tokens), _share(gold, pages)
+
+
+def _share(gold: Mapping[PageId, str], shown: set[Any]) -> float:
+    """Of the evidence, by its words: said twice it is one."""
+    every = set(gold.values())
+    return len({text for id, text in gold.items() if id in shown}) / len(every)
+
+
+# Kinds by task
+
+
+def tasks_part() -> Sets:
+    differences: dict[str, list[float]] = defaultdict(list)
+    totals: dict[str, dict[str, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
+    for name in _SETS:
+        for task, by_task, for_all in _weighed_by_task(name):
+            for kind in (str(task), "all"):
+                totals[kind]["by_task"].append(by_task)
+                totals[kind]["for_all"].append(for_all)
+                differences[kind].append(by_task[3] - for_all[3])
+    sets: Sets = {}
+    for kind, methods in sorted(totals.items()):
+        mean, low, high = interval(differences[kind])
+        print(
+            f"tasks, {kind}: NDCG@10 by task {100 * mean:+.2f} [{100 * low:+.2f}, {100 * high:+.2f}] of {len(differences[kind])}"
+        )
+        sets[f"tasks, {kind}"] = {
+            method: {metric: 100 * fmean(column) for metric, column in zip(_NAMES, zip(*rows, strict=True), strict=True)}
+            | {"questions": float(len(rows)), "ndcg_gain": 100 * mean, "gain_low": 100 * low, "gain_high": 100 * high}
+            for method, rows in methods.items()
+        }
+    return sets
+
+
+def _weighed_by_task(name: str) -> Iterator[tuple[Task, list[float], list[float]]]:
+    """For each first prompt of a session for which earlier ones hold something: figures by task, and by one set for all."""
+    sessions = recorded(name)
+    kept = Kept(RamStore())
+    for at, session in enumerate(sessions):
+        replayed(kept.store, session, 1.7e9 + at * DAY)
+    kept.sessions = {session.key: session.id for session in kept.store.sessions()}
+    kept.remember()
+    named = {memory.id: (memory.created, _names(memory)) for memory in kept.store.memories()}
+    with tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder, indexed(kept.store, Path(folder) / "index") as index:
+        for at, session in enumerate(sessions):
+            prompt = next((said["t"] for said in session["msgs"] if said["r"] == "user" and said.get("t")), "")
+            begin = 1.7e9 + at * DAY
+            used = json.dumps(session["msgs"])
+            gold = frozenset(
+                id for id, (created, names) in named.items() if created < begin and any(each in used for each in names)
+            )
+            task = detect(prompt).task
+            asking = Asking(prompt, begin, task=task, talk=False, most=200, deadline=_PATIENT)
+            items = [item for item in recall(asking, index, kept.store).items if item.time < begin]
+            if gold and items:
+                orders = _by_kind(items, task), _by_kind(items, None)
+                by_task, for_all = (judged([str(item.id) for item in order], gold) for order in orders)
+                yield task, by_task, for_all
+
+
+def _names(memory: Memory) -> frozenset[str]:
+    """Files that it is about, and errors; what everybody touches says nothing, but it says it to both."""
+    detail = memory.detail
+    files = (*detail.artifacts, *detail.files) if isinstance(detail, Episode) else ()
+    errors = tuple(trouble.kind for trouble in detail.troubles) if isinstance(detail, Episode) else ()
+    told = files or errors or tuple(word for word in memory.text.split() if "/" in word or word.endswith(("Error", "Exception")))
+    return frozenset(Path(each.strip("`'\".,:;()")).name for each in told if len(Path(each).name) >= _LEAST_NAME)
+
+
+def _by_kind(items: Sequence[Recalled], task: Task | None) -> list[Recalled]:
+    def score(item: Recalled) -> float:
+        kind = MemoryKind(item.kind)
+        wanted = wanted_kind(kind, task) if task is not None else fmean(wanted_kind(kind, each) for each in Task)
+        return item.score + DEFAULT.kind * (wanted - item.signals["kind"])
+
+    return sorted(items, key=lambda item: (-score(item), item.id))
+
+
+# Very many
+
+
+def size_part() -> Sets:
+    chats, questions = longmemeval()
+    with tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder, SqliteStore.open(Path(folder) / "store") as store:
+        begin = time.process_time()
+        for batch in _batches(_facts(chats), 1000):
+            store.keep(Remembered(tuple(batch))).result(60)
+        stored = time.process_time() - begin
+        begin = time.process_time()
+        with indexed(store, Path(folder) / "index") as index:
+            built = time.process_time() - begin
+            asked = random.Random(7).sample(questions, _ASKED)
+            took = [
+                timed(lambda q=q: recall(Asking(q.text, q.now, deadline=_PATIENT), index, store))  # type: ignore[misc]
+                for q in asked
+            ][10:]
+    wall, cpu = [each[0] for each in took], [each[1] for each in took]
+    return {
+        f"{_MEMORIES:,} memories": {
+            "hotset": {
+                "p50_ms": quantile(wall, 0.5),
+                "p95_ms": quantile(wall, 0.95),
+                "cpu_p50_ms": quantile(cpu, 0.5),
+                "cpu_p95_ms": quantile(cpu, 0.95),
+                "store_cpu_s": stored,
+                "index_cpu_s": built,
+            }
+        }
+    }
+
+
+def _facts(chats: Sequence[Chat]) -> Iterator[Memory]:
+    """Sentences of real conversations, each a fact."""
+    made = 0
+    for chat in chats:
+        for role, text in chat.said:
+            for at, sentence in enumerate(part.strip() for part in text.replace("\n", ". ").split(". ")):
+                if len(sentence) > 30 and made < _MEMORIES:
+                    made += 1
+                    id = memory_id(MemoryKind.FACT, f"{chat.id} {role} {made} {at}")
+                    yield Memory(id, MemoryKind.FACT, sentence[:60], sentence, chat.time, Provenance("rules"), Fact(), version=1)
+
+
+def _batches(memories: Iterator[Memory], size: int) -> Iterator[list[Memory]]:
+    batch: list[Memory] = []
+    for memory in memories:
+        batch.append(memory)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def consolidation_part() -> Sets:
+    """Each size in a process of its own: memory is a process's highest."""
+    sets: Sets = {}
+    for many in (_EPISODES // 10, _EPISODES):
+        command = [sys.executable, "-m", "bench.memory", str(many)]
+        told = subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[1])
+        sets[f"consolidation of {many:,} episodes"] = {"hotset": json.loads(told.stdout.splitlines()[-1])}
+    return sets
+
+
+def _consolidated(many: int) -> Figures:
+    from hotset.sources.memory.managing.consolidating import consolidate  # noqa: PLC0415
+
+    embedder: Embedder = Table()
+    chats, _ = longmemeval()
+    with tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder, SqliteStore.open(Path(folder) / "store") as store:
+        for batch in _batches(_episodes(chats, many), 500):
+            store.keep(Remembered(tuple(batch))).result(60)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        (wall, cpu), again = (
+            timed(lambda: consolidate(store, embedder.embed, 2e9)),
+            timed(lambda: consolidate(store, embedder.embed, 2e9)),
+        )
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        versions = sum(1 for _ in store.memories())
+    return {
+        "seconds": wall / 1000,
+        "cpu_s": cpu / 1000,
+        "again_cpu_s": again[1] / 1000,
+        "peak_mb": peak / 1024,
+        "more_mb": (peak - before) / 1024,
+        "memories": float(versions),
+    }
+
+
+def _episodes(chats: Sequence[Chat], many: int) -> Iterator[Memory]:
+    """Prompts of real conversations as goals, each in several sessions, with a few actions on a few files."""
+    prompts = [text[:300] for chat in chats for role, text in chat.said if role is Role.USER and len(text) > 40]
+    rng = random.Random(7)
+    for at in range(many):
+        goal = prompts[at % (many // 4 or 1) % len(prompts)]
+        files = tuple(f"src/part{rng.randrange(200)}/file{rng.randrange(20)}.py" for _ in range(3))
+        actions = tuple(Action(float(step), tool, files[step % 3]) for step, tool in enumerate(("Read", "Edit", "Bash pytest")))
+        created = 1.7e9 + at * 600.0
+        yield Memory(
+            memory_id(MemoryKind.EPISODE, f"bench {at}", created),
+            MemoryKind.EPISODE,
+            goal[:80],
+            f"Asked: {goal}\nDid: {', '.join(action.tool for action in actions)}",
+            created,
+            Provenance("rules", session=None, agent="bench", places=(f"session:{at}",)),
+            Episode(goal, actions=actions, files=files, artifacts=files[:1]),
+            topics=tuple(goal.lower().split()[2:4]),
+            task=Task.IMPLEMENTATION,
+            ending=rng.choice((Ending.SUCCESS, Ending.SUCCESS, Ending.FAILURE)),
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""What people and models do to memories: each change is a new version, and what was before stays."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from hotset import tokens
+from hotset.errors import BadInput, Conflict, NotFound
+from hotset.nouns.deposit import Erased, Remembered
+from hotset.nouns.memory import Ending, Memory, MemoryId, MemoryKind, Standing, Trust
+from hotset.runtime.memory_making import PERSON, next_version
+from hotset.sealing import seal
+from hotset.sources.memory.naming import is_memory_id, is_same
+from hotset.store.port import Store
+
+_KEEP_SECONDS = 30.0
+_TRIES = 3
+_LONGEST = 20_000
+"""Characters of a memory. More is a document: it belongs into a file, and a memory may say which."""
+
+_ONE_LINE = 200
+_NAMED = 6
+
+
+def meant(store: Store, id: str) -> Memory:
+    """The memory by its id, or by a beginning of it. Raises `NotFound`, and `BadInput` where several begin so."""
+    try:
+        return store.memory(MemoryId(id))
+    except NotFound:
+        found = store.memory_match(id) if is_memory_id(id) or id.endswith("-") else ()
+    if len(found) == 1:
+        return store.memory(found[0])
+    if found:
+        raise BadInput(f"several memories begin with {id}: {', '.join(found[:_NAMED])}; say more of it")
+    raise NotFound(f"no memory {id[:80]}; `hotset memory list` shows them")
+
+
+def changed(store: Store, id: str, change: Callable[[Memory], Memory], why: str) -> Memory:
+    """A new version, by a person; the same one where nothing changes. Tried again where somebody else changed it meanwhile."""
+    for left in reversed(range(_TRIES)):
+        latest = meant(store, id)
+        version = change(latest)
+        if is_same(latest, version):
+            return latest
+        version = next_version(latest, version, time.time(), why)
+        try:
+            store.keep(Remembered((version,))).result(_KEEP_SECONDS)
+        except Conflict:
+            if not left:
+                raise
+        else:
+            return version
+    raise AssertionError("unreachable")
+
+
+def edit(
+    store: Store,
+    id: str,
+    *,
+    text: str | None = None,
+    title: str | None = None,
+    topics: Sequence[str] | None = None,
+    ending: str | None = None,
+    confidence: float | None = None,
+    pinned: bool | None = None,
+) -> Memory:
+    """Raises `BadInput` for what cannot be, and changes nothing then."""
+    if confidence is not None and not 0.0 <= confidence <= 1.0:
+        raise BadInput(f"confidence is from 0 to 1, not {confidence:g}")
+    wanted = None if ending is None else ending_named(ending)
+
+    def change(latest: Memory) -> Memory:
+        own = text is not None or title is not None
+        words = latest.text if text is None else worded(text)
+        return replace(
+            latest,
+            text=words,
+            title=latest.title if title is None else one_line(title),
+            tokens=latest.tokens if text is None else tokens.count(words.encode("utf-8", "replace")),
+            topics=latest.topics if topics is None else tuple(one_line(topic) for topic in topics),
+            ending=latest.ending if wanted is None else wanted,
+            confidence=latest.confidence if confidence is None else confidence,
+            pinned=latest.pinned if pinned is None else pinned,
+            source=replace(latest.source, by=PERSON) if own else latest.source,
+            trust=Trust.PERSON if own else latest.trust,
+        )
+
+    return changed(store, id, change, "a person corrected it")
+
+
+def confirm(store: Store, id: str) -> Memory:
+    return changed(
+        store,
+        id,
+        lambda latest: replace(
+            latest,
+            trust=Trust.PERSON,
+            confidence=max(latest.confidence, 0.9),
+            standing=Standing.ACTIVE if latest.standing is Standing.CANDIDATE else latest.standing,
+        ),
+        "a person confirmed it",
+    )
+
+
+def forget(store: Store, id: str, why: str = "") -> Memory:
+    return changed(store, id, lambda latest: replace(latest, standing=Standing.FORGOTTEN), why or "somebody wanted it forgotten")
+
+
+def erase(store: Store, id: str) -> MemoryId:
+    """For good, from the disk. The pages that it was made from stay in the store."""
+    memory = meant(store, id)
+    store.keep(Erased((memory.id,), time.time())).result(_KEEP_SECONDS)
+    return memory.id
+
+
+def ending_named(name: str) -> Ending:
+    try:
+        return Ending(name.strip().lower())
+    except ValueError:
+        raise BadInput(f"an outcome is {', '.join(Ending)}, not {name[:40]!r}") from None
+
+
+def kind_named(name: str) -> MemoryKind:
+    """What people may name: how hotset arranges memories is its own."""
+    every = [kind for kind in MemoryKind if kind is not MemoryKind.ARRANGEMENT]
+    found = next((kind for kind in every if kind == name.strip().lower()), None)
+    if found is None:
+        raise BadInput(f"a memory is one of {', '.join(every)}, not {name[:40]!r}")
+    return found
+
+
+def worded(text: str) -> str:
+    """What may be kept of somebody's words: without secrets, and not a book."""
+    sealed = seal(text.strip()).text
+    if not sealed:
+        raise BadInput("there is nothing to remember: the text is empty")
+    if len(sealed) > _LONGEST:
+        raise BadInput(
+            f"a memory has at most {_LONGEST:,} characters, this has {len(sealed):,}; put it into a file and say which"
+        )
+    return sealed
+
+
+def one_line(text: str) -> str:
+    return " ".join(seal(text).text.split())[:_ONE_LINE]

@@ -1,0 +1,32 @@
+"""Does a memory speak of what a prompt asks? A search always finds something, and mostly nobody needs it."""
+
+from __future__ import annotations
+
+from hotset.nouns.memory import MemoryKind, Pitfall, Task
+from hotset.sources.memory.recalling.recall import Recalled
+from hotset.window.slice.words import stem, terms
+
+_LEAST_SHARED = 2
+_LEAST_SHARE = 0.2
+"""Of the memory's telling words, or of the prompt's, whichever are fewer."""
+
+
+def fits(item: Recalled, prompt: str, task: Task) -> bool:
+    """They share two telling words, and those are a fifth of what either says.
+
+    Pitfalls are told to whoever looks for a bug, and to others where the prompt names what failed.
+    """
+    memory = item.memory
+    if memory is None:
+        return False
+    asked = _words(prompt)
+    said = _words(f"{memory.title} {memory.text}")
+    shared = asked & said
+    enough = len(shared) >= _LEAST_SHARED and len(shared) >= _LEAST_SHARE * min(len(asked), len(said))
+    if memory.kind is MemoryKind.PITFALL and task is not Task.DEBUGGING and isinstance(memory.detail, Pitfall):
+        return enough and bool(asked & _words(memory.detail.what))
+    return enough
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(stem(term.text) for term in terms(text))

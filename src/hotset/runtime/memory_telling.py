@@ -1,0 +1,261 @@
+"""What is told of memories, layer by layer, and what that cost: every loading is an event, every memory shown is a use."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hotset.errors import HotsetError, NotFound
+from hotset.index.port import Index
+from hotset.nouns.deposit import Deposit, Remembered
+from hotset.nouns.memory import Arrangement, Layer, Memory, MemoryId, MemoryKind, Task, Use, Used, Uses
+from hotset.nouns.page import SessionId
+from hotset.nouns.remembering import Remembering
+from hotset.nouns.retrieval import Place
+from hotset.nouns.turn import TurnRef
+from hotset.runtime.memory_adapting import LOGGED, recalled_event
+from hotset.runtime.memory_fitting import fits
+from hotset.sources.memory.disclosing.economics import loaded_event
+from hotset.sources.memory.disclosing.overview import Overview
+from hotset.sources.memory.disclosing.overview_file import OverviewFile
+from hotset.sources.memory.disclosing.showing import Item, told_memories
+from hotset.sources.memory.disclosing.telling import HOW, Told
+from hotset.sources.memory.disclosing.timeline import told_timeline
+from hotset.sources.memory.disclosing.topics_shown import fitting_topics, told_index
+from hotset.sources.memory.disclosing.unfolding import Load, Room, Unfolded, is_bypassed, unfold
+from hotset.sources.memory.managing.forms import layer_of
+from hotset.sources.memory.naming import is_memory_id, memory_id
+from hotset.sources.memory.recalling.recall import Asking, Recall, Recalled, recall
+from hotset.sources.memory.recalling.tasks import detect
+from hotset.sources.memory.recalling.weights import from_dict
+from hotset.store.port import Store
+
+ARRANGEMENT = memory_id(MemoryKind.ARRANGEMENT, "arrangement")
+"""The one record that says how memories are shown in this store."""
+
+_SECONDS = 1.0
+"""Of a search, where a model waits for it."""
+
+_REMINDED_SHARE = 0.6
+"""Of the time that a prompt waits, for a search."""
+
+_REMINDED_OF = (MemoryKind.PITFALL, MemoryKind.PROCEDURE, MemoryKind.FACT, MemoryKind.LEARNING, MemoryKind.HANDOFF)
+"""What a prompt is reminded of without being asked; episodes and what was said are there to be asked for."""
+
+_REMINDED = 4
+"""How many of them at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """To a recall."""
+
+    text: str
+    """What a model is told."""
+    tokens: int
+    recall: Recall
+    loads: tuple[Load, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reminder:
+    """What is told with a prompt."""
+
+    text: str
+    tokens: int
+    task: Task
+    shown: Mapping[str, Layer]
+    loads: tuple[Load, ...]
+    available: int
+    """Tokens of all that is remembered."""
+
+    def deposits(self, told: TurnRef, now: float) -> tuple[Deposit, ...]:
+        """What is to be kept of it."""
+        uses = tuple(Use(MemoryId(id), Used.SHOWN, now, told.session, self.task) for id in self.shown)
+        events = (
+            loaded_event(
+                load,
+                now,
+                available=self.available,
+                session=told.session,
+                turn=told.number,
+                task=self.task,
+                prompt=told.number,
+            )
+            for load in self.loads
+        )
+        return (*((Remembered(uses=uses),) if uses else ()), *events)
+
+
+def read_deposits(id: MemoryId, tokens: int, here: Place, now: float) -> tuple[Deposit, ...]:
+    """What is to be kept of a memory that a model read in a conversation."""
+    load = loaded_event(
+        Load(Layer.FULL, tokens, (), (id,)), now, available=0, session=here.session, turn=here.turn, prompt=here.turn, asked=True
+    )
+    return Remembered(uses=(Use(id, Used.READ, now, here.session),)), load
+
+
+class Telling:
+    """Safe to use from several threads."""
+
+    def __init__(self, folder: Path, index: Callable[[], Index | None], clock: Callable[[], float]) -> None:
+        self._folder = folder
+        self._index = index
+        self._clock = clock
+        self._file: OverviewFile | None = None
+
+    def overview(self, store: Store) -> Overview:
+        self._file = self._file or OverviewFile(self._folder)
+        return self._file.latest(store)
+
+    def renew(self) -> None:
+        """Something was erased: nothing of it may stay."""
+        self._file = self._file or OverviewFile(self._folder)
+        self._file.drop()
+
+    def index(self, store: Store, query: str, max_tokens: int, session: str, how: str) -> Told:
+        told = told_index(
+            self.overview(store), arrangement(store), self._clock(), query=query, max_tokens=max_tokens, how=how or HOW
+        )
+        self._happened(store, session, [Load(Layer.INDEX, told.tokens, told.topics)])
+        return told
+
+    def timeline(self, store: Store, query: str, topics: Sequence[str], max_tokens: int, session: str) -> Told:
+        overview, shape, now = self.overview(store), arrangement(store), self._clock()
+        fitting = (
+            [each.topic.name for each in fitting_topics(overview, shape, now, query=query)] if query and not topics else topics
+        )
+        told = told_timeline(overview, shape, now, topics=fitting, max_tokens=max_tokens)
+        self._happened(store, session, [Load(Layer.TIMELINE, told.tokens, told.topics)])
+        return told
+
+    def recall(self, store: Store, asking: Asking, max_tokens: int, session: str) -> Answer:
+        shape, begun = arrangement(store), time.monotonic()
+        most = max(asking.most, LOGGED)
+        every = recall(replace(asking, most=most, deadline=_SECONDS), self._index(), store, from_dict(shape.weights))
+        took = 1000 * (time.monotonic() - begun)
+        found = replace(every, items=every.items[: asking.most])
+        told = self._told(store, found.items, asking.query, found.task, max_tokens=max_tokens)
+        loads = (Load(Layer.FULL, told.tokens, told.topics, tuple(told.shown)),) if told.shown else ()
+        memories = [item.memory.id for item in found.items if item.memory is not None and item.id in told.shown]
+        self._happened(store, session, loads, shown=memories, task=found.task)
+        with suppress(HotsetError):
+            store.keep(recalled_event(every.items, self._clock(), SessionId(session) if session else None, found.task, took))
+        return Answer(told.text, told.tokens, found, loads)
+
+    def read(self, store: Store, memory: Memory, max_tokens: int, session: str) -> Told:
+        from hotset.runtime.memory_explaining import told_whole  # noqa: PLC0415 - only where somebody asks
+
+        told = told_whole(memory, store, max_tokens)
+        self._happened(
+            store, session, [Load(Layer.FULL, told.tokens, memory.topics, (memory.id,))], shown=[memory.id], how=Used.READ
+        )
+        return told
+
+    def unfold(self, store: Store, query: str, task: Task | None, room: Room, session: str) -> Unfolded:
+        """As far as a question needs: the index, the timeline where that may answer it, and memories where it does not."""
+        wanted, shape = task or detect(query).task, arrangement(store)
+
+        def find(words: str) -> Sequence[Recalled]:
+            asking = Asking(words, self._clock(), task=wanted, deadline=_SECONDS)
+            return recall(asking, self._index(), store, from_dict(shape.weights)).items
+
+        def layers(items: Sequence[Item]) -> Mapping[str, Layer]:
+            return self.layers(store, [item.memory for item in items if item.memory is not None])
+
+        told = unfold(query, self.overview(store), shape, self._clock(), find=find, layers=layers, task=wanted, room=room)
+        self._happened(
+            store, session, told.loads, shown=[MemoryId(id) for id in told.memories.shown if is_memory_id(id)], task=wanted
+        )
+        return told
+
+    def remind(
+        self, store: Store, prompt: str, chosen: Remembering, *, opens: bool, max_tokens: int, how: str
+    ) -> Reminder | None:
+        """What is told with a prompt: at a session's start what there is to know, and whatever fits what is asked."""
+        overview = self.overview(store)
+        if not overview.memories:
+            return None
+        shape, now, task = arrangement(store), self._clock(), detect(prompt).task
+        if is_bypassed(shape, task, now):
+            return None
+        first = Told()
+        if opens:
+            first = told_index(overview, shape, now, query=prompt, max_tokens=min(chosen.index_tokens, max_tokens), how=how)
+        asking = Asking(
+            prompt,
+            now,
+            task=task,
+            kinds=frozenset(_REMINDED_OF),
+            talk=False,
+            most=4 * _REMINDED,
+            deadline=_REMINDED_SHARE * chosen.offer_seconds,
+        )
+        items = recall(asking, self._index(), store, from_dict(shape.weights)).items
+        found = [item for item in items if fits(item, prompt, task)][:_REMINDED]
+        told = self._told(store, found, prompt, task, max_tokens=max_tokens - first.tokens, how=how) if found else Told()
+        if not first.text and not told.text:
+            return None
+        loads = [Load(Layer.INDEX, first.tokens, first.topics)] if first.text else []
+        loads += [Load(Layer.FULL, told.tokens, told.topics, tuple(told.shown))] if told.text else []
+        text = "\n".join(each for each in (first.text, told.text) if each)
+        return Reminder(text, first.tokens + told.tokens, task, told.shown, tuple(loads), overview.tokens)
+
+    def behind(self, store: Store, first: Told, told: Reminder | None) -> Reminder:
+        """Something else that a prompt is told first."""
+        load = Load(Layer.TIMELINE, first.tokens)
+        if told is None:
+            return Reminder(first.text, first.tokens, Task.IMPLEMENTATION, {}, (load,), self.overview(store).tokens)
+        return replace(told, text=f"{first.text}\n{told.text}", tokens=first.tokens + told.tokens, loads=(load, *told.loads))
+
+    def layers(self, store: Store, memories: Sequence[Memory]) -> dict[str, Layer]:
+        """How much of each is shown, by its age, its use, and what refers to it."""
+        shape, now = arrangement(store), self._clock()
+        uses = store.memory_uses([memory.id for memory in memories])
+        return {
+            memory.id: layer_of(
+                memory,
+                now,
+                uses=uses.get(memory.id, Uses()),
+                referenced=any(link.to == memory.id for link in store.memory_links(memory.id)),
+                mass=0.0,
+                arrangement=shape,
+            )
+            for memory in memories
+        }
+
+    def _told(self, store: Store, items: Sequence[Recalled], query: str, task: Task, *, max_tokens: int, how: str = HOW) -> Told:
+        memories = [item.memory for item in items if item.memory is not None]
+        return told_memories(
+            items, arrangement(store), self.layers(store, memories), max_tokens=max_tokens, query=query, task=task, how=how
+        )
+
+    def _happened(
+        self,
+        store: Store,
+        session: str,
+        loads: Sequence[Load],
+        *,
+        shown: Sequence[MemoryId] = (),
+        how: Used = Used.SHOWN,
+        task: Task | None = None,
+    ) -> None:
+        """Nobody waits for it, and nobody is told where it cannot be kept."""
+        now, where = self._clock(), SessionId(session) if session else None
+        available = self.overview(store).tokens if loads else 0
+        with suppress(HotsetError):
+            for load in loads:
+                store.keep(loaded_event(load, now, available=available, session=where, task=task, asked=True))
+            if shown:
+                store.keep(Remembered(uses=tuple(Use(id, how, now, where, task) for id in shown)))
+
+
+def arrangement(store: Store) -> Arrangement:
+    try:
+        detail = store.memory(ARRANGEMENT).detail
+    except NotFound:
+        return Arrangement()
+    return detail if isinstance(detail, Arrangement) else Arrangement()

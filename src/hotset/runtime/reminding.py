@@ -1,0 +1,103 @@
+"""What is remembered and fits a prompt, told behind it: what there is to know at a session's start, and what helps at any prompt.
+
+It is hidden behind the prompt like any other thing that the model saw and the client did not, as a row of the page table, so that
+every later request says it again at the same place. Nothing here can fail a call or hold it up for long: no memories, a slow
+index, a fault of ours, and the prompt goes out alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from hotset.nouns.page import Kind
+from hotset.nouns.remembering import Remembering
+from hotset.nouns.window import Hidden
+from hotset.runtime.prefetching import Scene, behind, is_allowed
+from hotset.window.prefetch import asked_in
+
+if TYPE_CHECKING:
+    from hotset.runtime.memories import Memories
+    from hotset.runtime.memory_telling import Reminder
+
+_log = logging.getLogger("hotset")
+
+HOW = 'retrieve_context(id="...") reads one whole'
+_ENCODE_SHARE = 0.5
+"""Of that time, for sessions that have just ended."""
+
+_JUST_ENDED = 2.0
+"""Seconds without a call, of a session that another one looks at when it opens."""
+
+_NOTHING_SECONDS = 5.0
+"""For which nobody looks again where nothing was remembered."""
+
+_ASKED = 2000  # characters of a prompt that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Reminded:
+    hidden: Hidden
+    told: Reminder
+
+
+class Reminding:
+    """Safe to use from several threads."""
+
+    def __init__(self, memories: Memories, chosen: Remembering, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._memories = memories
+        self._chosen = chosen
+        self._monotonic = monotonic
+        self._pool = ThreadPoolExecutor(1, "hotset-remind")
+        self._working: Future[Reminded | None] | None = None
+        self._nothing_until = 0.0
+        self._lock = Lock()
+
+    @property
+    def is_quick(self) -> bool:
+        """Nothing is to be told with a session that opens now."""
+        return self._monotonic() < self._nothing_until
+
+    def came(self) -> None:
+        """Something is remembered, or will be."""
+        self._nothing_until = 0.0
+
+    def ahead(self, scene: Scene, *, opens: bool) -> Reminded | None:
+        """What to tell with a prompt; None where there is nothing, or nothing in time."""
+        said = (part.content for part in scene.last.message.parts if part.kind is Kind.PROMPT)
+        asked = asked_in("\n".join(each.decode("utf-8", "replace") for each in said))[:_ASKED]
+        if not asked.strip() or scene.free <= 0 or (opens and self.is_quick):
+            return None
+        with self._lock:
+            if self._working is not None and not self._working.done():
+                return None  # an earlier one hangs: this one would only wait behind it
+            working = self._working = self._pool.submit(self._made, asked, scene, opens)
+        try:
+            return working.result(self._chosen.offer_seconds)
+        except TimeoutError:
+            return None
+        except Exception as error:  # fail open: the prompt goes out alone
+            _log.warning("nothing could be recalled: %s", type(error).__name__, exc_info=_log.isEnabledFor(logging.DEBUG))
+            return None
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _made(self, asked: str, scene: Scene, opens: bool) -> Reminded | None:
+        if opens:
+            self._memories.encode(
+                quiet=min(_JUST_ENDED, self._chosen.quiet_seconds), seconds=_ENCODE_SHARE * self._chosen.offer_seconds
+            )
+        room = min(self._chosen.offer_tokens, scene.free)
+        told = self._memories.remind(asked, opens=opens, max_tokens=room, how=HOW)
+        if told is None:
+            if self._memories.is_empty:
+                self._nothing_until = self._monotonic() + _NOTHING_SECONDS
+            return None
+        hidden = behind(scene, told.text)
+        return Reminded(hidden, told) if is_allowed(hidden, scene) else None

@@ -1,0 +1,1 @@
+"""What a session leaves behind: episodes, facts, procedures and pitfalls, by rules alone."""

@@ -1,0 +1,296 @@
+"""From a session to what stays of it: episodes, facts, pitfalls and procedures. Pure, deterministic, by rules alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hotset.nouns.memory import (
+    Action,
+    Ending,
+    Episode,
+    Fact,
+    Memory,
+    MemoryId,
+    MemoryKind,
+    MemoryLink,
+    Provenance,
+    Relation,
+    Trust,
+)
+from hotset.nouns.page import Kind, PageId
+from hotset.sources.memory.encoding.acting import Act, Doing, acts
+from hotset.sources.memory.encoding.episodes import Stretch, stretches
+from hotset.sources.memory.encoding.facts import Found, agreed_in, facts_in
+from hotset.sources.memory.encoding.outcomes import Came, came_out
+from hotset.sources.memory.encoding.pitfalls import Lesson, lesson
+from hotset.sources.memory.encoding.procedures import Recipe, recipe
+from hotset.sources.memory.encoding.reading import Material, Said
+from hotset.sources.memory.encoding.remembering import standing_of
+from hotset.sources.memory.encoding.taint import Outside, outside
+from hotset.sources.memory.encoding.topics import topics_of
+from hotset.sources.memory.encoding.troubles import mishaps
+from hotset.sources.memory.encoding.wording import (
+    Work,
+    changed_files,
+    goal_of,
+    is_decision,
+    own_reply,
+    phase_of,
+    text_of,
+    title_of,
+)
+from hotset.sources.memory.encoding.words import cut, once, telling
+from hotset.sources.memory.naming import memory_id
+from hotset.sources.memory.recalling.tasks import detect
+from hotset.tokens import count
+
+BY = "rules"
+"""Who puts these memories into words."""
+
+_MOST_ACTIONS = 40
+_MOST_TROUBLES = 12
+_MOST_FILES = 20
+_MOST_DECISIONS = 4
+_MOST_PAGES = 40
+_MOST_PLACES = 24
+_CHARS_PER_TOKEN = 4
+_CONFIRMED, _WAITING = 0.8, 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    memories: tuple[Memory, ...] = ()
+    links: tuple[MemoryLink, ...] = ()
+
+
+def encode(material: Material) -> Encoded:
+    """All memories of a session. Of a longer line of it, the same ones again, and what came since."""
+    line = material.line
+    others = outside((place, said.outside) for place, said in enumerate(line))
+    memories: dict[MemoryId, Memory] = {}
+    links: list[MemoryLink] = []
+    for stretch in stretches(line):
+        part = _Part(material, stretch, line[stretch.first : stretch.end], others)
+        episode = part.episode()
+        derived = [*part.facts(), *part.lessons(), *part.recipes()]
+        if episode is not None:
+            memories.setdefault(episode.id, episode)
+            links += [
+                MemoryLink(each.id, episode.id, Relation.DERIVED_FROM, each.created)
+                for each in derived
+                if each.id not in memories
+            ]
+        for each in derived:
+            memories.setdefault(each.id, each)
+    return Encoded(tuple(memories.values()), tuple(links))
+
+
+class _Part:
+    """One stretch of the line, and what is made of it."""
+
+    def __init__(self, material: Material, stretch: Stretch, line: Sequence[Said], others: Outside) -> None:
+        self._material = material
+        self._stretch = stretch
+        self._line = line
+        self._others = others
+        self._acts = acts(line, stretch.first)
+        self._mishaps = mishaps(self._acts)
+        self._title = title_of(stretch.goal.text)
+        self._facts = list(self._found())
+        self._came = self._outcome()
+
+    def episode(self) -> Memory | None:
+        """None where nothing was done or said about anything."""
+        done = [act for act in self._acts if act.doing is not Doing.PLAN]
+        replied = any(said.page.kind is Kind.RESPONSE for said in self._line)
+        goal = goal_of(self._stretch.goal.text)
+        if not goal or not (done or (replied and next(telling(self._stretch.goal.text), None))):
+            return None
+        came, acted = self._came, self._acts
+        files = once(path for act in done for path in act.files)
+        decisions = once(
+            (found.text for _, found in self._facts if found.form in _DECISIONS or is_decision(found.text)), _MOST_DECISIONS
+        )
+        phase = phase_of(acted)
+        text = text_of(Work(goal, done, self._mishaps, came, self._last_words(), decisions))
+        detail = Episode(
+            goal=goal,
+            phase=phase,
+            turns=(self._line[0].page.turn, max(said.page.turn for said in self._line)),
+            branch=self._line[-1].page.branch,
+            seconds=max(0.0, self._line[-1].page.time - self._line[0].page.time),
+            actions=tuple(self._action(act) for act in _shown(done)),
+            more_actions=max(0, len(done) - _MOST_ACTIONS),
+            troubles=tuple(each.noun for each in self._mishaps[:_MOST_TROUBLES]),
+            files=files[:_MOST_FILES],
+            artifacts=changed_files(done)[:_MOST_FILES],
+            decisions=decisions,
+            tokens=sum(said.page.size for said in self._line) // _CHARS_PER_TOKEN,
+        )
+        created = self._line[0].page.time
+        start = self._line[0].page.id
+        return Memory(
+            id=memory_id(MemoryKind.EPISODE, f"{self._material.session.id}\0{start}", created),
+            kind=MemoryKind.EPISODE,
+            title=self._title,
+            text=text,
+            created=created,
+            source=self._source(self._told_pages(), once((place for act in acted for place in _places(act)), _MOST_PLACES)),
+            detail=detail,
+            topics=topics_of(f"{self._title}\n{self._stretch.goal.text}", detail.artifacts or files[:_MOST_FILES]),
+            task=detect(goal, [f"{act.tool} {act.command or act.target}" for act in done], phase).task,
+            ending=came.ending,
+            confidence=came.confidence,
+            trust=Trust.OUTCOME if came.ending is Ending.SUCCESS else Trust.AGENT,
+            tokens=count(text),
+            time=self._material.now,
+        )
+
+    def facts(self) -> Iterator[Memory]:
+        for said, found in self._facts:
+            key = f"{self._material.session.id}\0{said.page.id}\0{found.text}"
+            yield Memory(
+                id=memory_id(MemoryKind.FACT, key),
+                kind=MemoryKind.FACT,
+                title=cut(found.text, 90),
+                text=found.text,
+                created=said.page.time,
+                source=self._source((said.page.id,), ()),
+                detail=Fact(found.subject),
+                topics=topics_of(found.text),
+                confidence=found.confidence,
+                trust=found.trust,
+                standing=standing_of(MemoryKind.FACT, found.trust),
+                tokens=count(found.text),
+                time=self._material.now,
+                why="amends what held before" if found.amends else "",
+            )
+
+    def lessons(self) -> Iterator[Memory]:
+        made = once(path for act in self._acts if act.made for path in act.files)
+        for mishap in self._mishaps:
+            learnt = lesson(mishap, made, self._others)
+            if learnt is not None:
+                yield self._advice(MemoryKind.PITFALL, learnt, mishap.failed)
+
+    def recipes(self) -> Iterator[Memory]:
+        made = recipe(self._title, self._stretch.goal.text, self._acts, self._came, self._others)
+        if made is not None:
+            yield self._advice(MemoryKind.PROCEDURE, made, made.acts[-1])
+
+    def _advice(self, kind: MemoryKind, made: Lesson | Recipe, at: Act) -> Memory:
+        trust = Trust.OUTCOME if made.confirmed else Trust.OUTSIDE
+        pages = once((page for act in made.acts for page in (act.page, act.result) if page), _MOST_PAGES)
+        return Memory(
+            id=memory_id(kind, f"{self._material.session.id}\0{at.page}\0{made.text}"),
+            kind=kind,
+            title=made.title,
+            text=made.text,
+            created=at.time,
+            source=self._source(
+                tuple(PageId(page) for page in pages), once(place for act in made.acts for place in _places(act))
+            ),
+            detail=made.pitfall if isinstance(made, Lesson) else made.procedure,
+            topics=topics_of(made.title, once(path for act in made.acts for path in act.files)),
+            task=detect(self._title).task,
+            ending=Ending.SUCCESS,
+            confidence=_CONFIRMED if made.confirmed else _WAITING,
+            trust=trust,
+            standing=standing_of(kind, trust),
+            tokens=count(made.text),
+            time=self._material.now,
+        )
+
+    def _outcome(self) -> Came:
+        stretch, line = self._stretch, self._line
+        turns = {said.page.turn for said in line}
+        told = {turn: ending for turn, ending in self._material.endings.items() if turn in turns}
+        spoke = max((place for place, said in enumerate(line, stretch.first) if _is_work(said)), default=-1)
+        stopped = bool(stretch.stopped) and stretch.stopped[-1] > max(spoke, stretch.prompts[-1].place)
+        return came_out(stretch.prompts, self._acts, self._mishaps, self._reply()[1], stopped=stopped, told=told)
+
+    def _reply(self) -> tuple[int, str]:
+        """The last that the model said, and where; nothing where work went on after it."""
+        for place in range(len(self._line) - 1, -1, -1):
+            said = self._line[place]
+            if said.page.kind is Kind.RESPONSE and said.text.strip():
+                return place + self._stretch.first, said.text
+            if said.page.kind.family is Kind.TOOL_CALL:
+                break
+        return -1, ""
+
+    def _last_words(self) -> str:
+        """From the reply that ended most of the work: what comes after it is thanks and good-byes."""
+        best, since = (-1, -1, ""), 0
+        for place, said in enumerate(self._line, self._stretch.first):
+            if said.page.kind is Kind.PROMPT:
+                since = 0
+            elif said.page.kind.family is Kind.TOOL_CALL:
+                since += 1
+            elif said.page.kind is Kind.RESPONSE and said.text.strip() and since >= best[0]:
+                best = (since, place, said.text)
+        return own_reply(best[2], best[1], self._others)
+
+    def _found(self) -> Iterator[tuple[Said, Found]]:
+        """What the user said that holds, and what the model said that the user agreed to; each once."""
+        seen: set[str] = set()
+        first = self._stretch.first
+        prompts = {prompt.place - first: prompt.text for prompt in self._stretch.prompts}
+        handed = {prompt.place - first for prompt in self._stretch.prompts if prompt.handed}
+        order = sorted(prompts)
+        for place, said in enumerate(self._line):
+            if place in prompts:
+                found = facts_in(prompts[place], place + first, self._others) if place not in handed else iter(())
+            elif said.page.kind is Kind.RESPONSE:
+                before = next((prompts[at] for at in reversed(order) if at < place), "")
+                after = next((prompts[at] for at in order if at > place), "")
+                found = agreed_in(said.text, before, after, place + first, self._others)
+            else:
+                continue
+            for each in found:
+                if each.text not in seen:
+                    seen.add(each.text)
+                    yield said, each
+
+    def _told_pages(self) -> tuple[PageId, ...]:
+        """The pages that an episode's words stand on: what was said, then what was done, as many as are named."""
+        spoken = [said.page.id for said in self._line if said.page.kind in (Kind.PROMPT, Kind.RESPONSE)]
+        done = [act.page for act in self._acts if act.doing is not Doing.READ]
+        return tuple(PageId(page) for page in once((*spoken[:1], *spoken[-2:], *spoken[1:-2], *done), _MOST_PAGES))
+
+    def _action(self, act: Act) -> Action:
+        return Action(max(0.0, act.time - self._line[0].page.time), act.tool, act.target, act.failed)
+
+    def _source(self, pages: tuple[PageId, ...], places: tuple[str, ...]) -> Provenance:
+        return Provenance(BY, self._material.session.id, self._material.session.agent, pages, places)
+
+
+_DECISIONS = frozenset({"decided", "agreed", "amended"})
+
+
+def _shown(done: Sequence[Act]) -> Sequence[Act]:
+    """As many as are listed: what changed something first, in the order of the work."""
+    if len(done) <= _MOST_ACTIONS:
+        return done
+    telling_ones = [act for act in done if act.doing is not Doing.READ or act.failed]
+    chosen = (
+        telling_ones
+        if len(telling_ones) <= _MOST_ACTIONS
+        else [*telling_ones[: _MOST_ACTIONS // 2], *telling_ones[-_MOST_ACTIONS // 2 :]]
+    )
+    left = _MOST_ACTIONS - len(chosen)
+    rest = [act for act in done if act.doing is Doing.READ and not act.failed][:left]
+    return sorted((*chosen, *rest), key=lambda act: act.place)
+
+
+def _is_work(said: Said) -> bool:
+    return said.page.kind is Kind.RESPONSE or said.page.kind.family in (Kind.TOOL_CALL, Kind.TOOL_RESULT)
+
+
+def _places(act: Act) -> Iterator[str]:
+    """What `rollback` knows it by: the tool, and the file or address."""
+    yield act.tool
+    yield from act.files
+    if "://" in act.target:
+        yield act.target.split()[0]

@@ -1,0 +1,79 @@
+"""Prose in sentences, sentences in words that tell something, and both cut to a length. Pure, linear."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+_FENCE = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
+_SHORTENED = r"(?<!\bSt\.)(?<!\bMr\.)(?<!\bMrs\.)(?<!\bDr\.)(?<!\bvs\.)(?<!\be\.g\.)(?<!\bi\.e\.)"
+_END = re.compile(rf"{_SHORTENED}(?<=[.!?\u2026])[\"')\]]*[ \t]+(?=[\"'(\[`]*[A-Z0-9])|\s*\n\s*(?:\n|[-*\u2022#>|]|\d+[.)])|\n")
+_LEADING = re.compile(r"(?:[-*•>#]+|\d{1,2}[.)])\s+")
+_SPACE = re.compile(r"\s+")
+_WORD = re.compile(r"[^\W\d_][\w'\u2019-]*[^\W_]|[^\W\d_]{2,}")
+_LONGEST_WORD = 40
+_SHORTEST_STEM = 4
+_STOP = frozenset(
+    re.findall(
+        r"\S+",
+        """
+    a about above actually after again all also am an and any anything are as at back be because been before being both but by
+    can cannot could did do does doing done don't down each either else etc even every few first for from further get gets
+    getting give go goes going good got great had has have having he hello help here hey hi hi him his how however i i'd i'll
+    i'm i've if in instead into is it it's its itself just keep know let let's like little look looks lot made make makes making
+    many maybe me mean might mine more most much must my need needs never new next no not nothing now of off ok okay on once one
+    only onto or other our ours out over own per perhaps please pretty put quite rather really right run same say see seem seems
+    set shall she should show since so some someone something soon still such sure take tell than thank thanks that that's the
+    their them then there there's these they thing things think this those though through to too try trying two under until up
+    upon us use used using very want wants was way we we'd we'll we're we've well were what what's when where whether which
+    while who whole why will with within without won't work works would yes yet you you'd you'll you're your yours yourself
+    following consider implement implementing add added adding fix fixed fixing create created update updated change changed
+    changes changing remove removed check plan context description currently file files code issue problem able already
+    """,
+    )
+)
+"""Words that stand in any request, whatever it is about."""
+
+
+def prose(text: str) -> str:
+    """Without what stands in code fences: nobody says it."""
+    return _FENCE.sub("\n", text) if "```" in text or "~~~" in text else text
+
+
+def sentences(text: str) -> list[str]:
+    """In their order, each in one line and without the mark of its list."""
+    found = (_SPACE.sub(" ", part).strip() for part in _END.split(text) if part)
+    return [bare for part in found if (bare := _LEADING.sub("", part, count=1).strip())]
+
+
+def telling(text: str) -> Iterator[str]:
+    """Words by which two texts are known to be about the same: in small letters, plurals as one, with repetitions."""
+    for found in _WORD.finditer(text):
+        word = found.group().lower().replace("\u2019", "'").removesuffix("'s")
+        if len(word) > 2 and word not in _STOP and len(word) <= _LONGEST_WORD:  # shorter ones tell nothing
+            yield (
+                word[:-1]
+                if word.endswith("s") and not word.endswith(("ss", "us", "is", "ys", "as")) and len(word) > _SHORTEST_STEM
+                else word
+            )
+
+
+def cut(text: str, most: int) -> str:
+    """In one line of at most so many characters: whole sentences where one fits, else whole words."""
+    line = _SPACE.sub(" ", text).strip()
+    if len(line) <= most:
+        return line
+    ends = [found.start() for found in re.finditer(r"(?<=[^\W\d][.!?])\s|(?<=[)\"'][.!?])\s", line[: most + 1])]
+    if ends and ends[-1] >= most // 3:
+        return line[: ends[-1]]
+    return f"{line[: most - 1].rsplit(' ', 1)[0].rstrip(' ,;:-')}…"
+
+
+def first_words(text: str, most: int) -> str:
+    words = text.split()
+    return " ".join(words) if len(words) <= most else f"{' '.join(words[:most]).rstrip('.,;:-')}…"
+
+
+def once(items: Iterable[str], most: int | None = None) -> tuple[str, ...]:
+    """Each once, in their order."""
+    return tuple(dict.fromkeys(items))[:most]

@@ -1,0 +1,115 @@
+"""What two short texts share and in what they differ: their words, numbers, names, and whether one says no."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+(?:[.,]\d+)*|[^\W\d_a-zA-Z]+")
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*(?=[^\w]|[a-zA-Z%]{1,4}\b|$)")
+_NAME = re.compile(r"`[^`\n]{1,80}`|[\w./-]*(?:[a-z][A-Z]|\w[_/.]\w)[\w./-]*|(?<=[a-z,;:] )[A-Z][\w+#-]*|[A-Z]{2,}\w*")
+_MOST_READ = 4000  # characters of a text; what decides whether two agree stands early
+_ENDINGS = ("ies", "ing", "ed", "es", "s")
+_SHORTEST_STEM = 3
+
+_COMMON = """
+a an the of to in on at for from by with about into over as is are was were be been being am do does did done have has had
+i me my mine we us our ours you your he she it its they them their this that these those there here and or but if then so
+than which who whom whose what when where why how all any some such can could will would shall should may might must just
+also very too please let lets s t d ll ve re m don doesn isn aren wasn won ok okay right yes
+"""
+_STOP = frozenset(_COMMON.split())
+_NEGATIONS = re.compile(
+    r"\b(?:not|never|no|none|neither|nor|without|cannot|avoid|stop|n't|don'?t|doesn'?t|isn'?t|won'?t|must ?n'?t)\b"
+)
+_NUMERALS = "zero _ two three four five six seven eight nine ten eleven twelve"  # "one" is mostly no number but a pronoun
+_SPELLED = {word: str(number) for number, word in enumerate(_NUMERALS.split())}
+_PAIRS = """
+on/off enable/disable enabled/disabled always/never before/after up/down tabs/spaces newest/oldest latest/earliest first/last
+ascending/descending asc/desc min/max minimum/maximum more/less most/least higher/lower highest/lowest left/right true/false
+required/optional include/exclude allow/deny allow/forbid sync/async public/private merge/rebase lower/upper binary/decimal
+light/dark add/remove keep/drop accept/reject strict/lenient newer/older start/stop open/closed local/remote
+"""
+_BEFORE = r"(?:the|our|my)\ (?:\w+\ )?(?:old|previous|earlier|former|original)"
+_AMENDS = re.compile(
+    rf"""\b(?:amend(?:s|ed|ing|ment)?|supersed(?:e|es|ed|ing)|from\ now\ on|going\ forward|revis(?:es|ed|ing|ion)
+    |(?:replac|overrid)(?:es|ing|ed)\ {_BEFORE}|(?:instead\ of|rather\ than)\ {_BEFORE}|chang(?:ed|ing)\ (?:my|our)\ minds?
+    |correction)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_HINTS = re.compile(
+    r"""\b(?:no\ longer|not\ any\ ?more|as\ of\ now|used\ to|(?:was|were)\ wrong
+    |(?:switch|mov|migrat|chang)(?:e|es|ed|ing)?\ (?:\w+\ ){0,3}?(?:from|to))\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """A text, as far as it decides whether two say the same."""
+
+    words: frozenset[str]
+    """That carry meaning, without their endings; identifiers come apart."""
+    numbers: frozenset[str]
+    names: frozenset[str]
+    """Of things: identifiers, paths, words with capitals. Another name is another thing."""
+    denies: bool
+    amends: bool
+    """It says of itself that it changes something that held before."""
+    hints: bool
+    """It may change something that held before, of what it speaks about: `no longer`, `moved to`."""
+
+
+@lru_cache(maxsize=4096)
+def wording(text: str) -> Wording:
+    read = text[:_MOST_READ]
+    lower = read.lower()
+    return Wording(
+        words=frozenset(stem(word) for word in telling_words(read)),
+        numbers=frozenset(_NUMBER.findall(read)) | {_SPELLED[word] for word in re.findall(r"[a-z]+", lower) if word in _SPELLED},
+        names=frozenset(name.strip("`.,").lower() for name in _NAME.findall(read)),
+        denies=_NEGATIONS.search(lower.replace("\u2019", "'")) is not None,
+        amends=_AMENDS.search(read) is not None,
+        hints=_HINTS.search(read) is not None,
+    )
+
+
+def telling_words(text: str) -> list[str]:
+    """In their order and as they stand, in lower case: without those that stand in every text."""
+    return [word for piece in _PIECE.findall(text) if (word := piece.lower()) not in _STOP and (len(word) > 1 or word.isdigit())]
+
+
+def stem(word: str) -> str:
+    """`merging`, `merged` and `merges` are one word. Rough, and the same for everybody."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
+            kept = word[: -len(ending)]
+            return kept[:-1] if len(kept) > _SHORTEST_STEM and kept[-1] == kept[-2] and kept[-1] not in "sl" else kept.rstrip("e")
+    return word.rstrip("e") if len(word) > _SHORTEST_STEM else word
+
+
+def shared(one: Wording, other: Wording) -> float:
+    """How much of the shorter one's words stands in the other, from 0 to 1."""
+    least = min(len(one.words), len(other.words))
+    return len(one.words & other.words) / least if least else 0.0
+
+
+def alike(one: Wording, other: Wording) -> float:
+    """How many of all their words they share, from 0 to 1."""
+    every = len(one.words | other.words)
+    return len(one.words & other.words) / every if every else 0.0
+
+
+def conflict(one: Wording, other: Wording) -> bool:
+    """Where one of them says another number, another name, the opposite, or no."""
+    mine, theirs = one.words - other.words, other.words - one.words
+    return (
+        one.numbers != other.numbers
+        or one.denies != other.denies
+        or (not one.names <= other.names and not other.names <= one.names)
+        or any((first in mine and second in theirs) or (second in mine and first in theirs) for first, second in _OPPOSITES)
+    )
+
+
+_OPPOSITES = [tuple(stem(word) for word in pair.split("/")) for pair in _PAIRS.split()]

@@ -1,0 +1,364 @@
+"""What is remembered of a question: the words that were said and the memories made of them, in one order, each with its reasons.
+
+No model is called. The index is asked a few times, what it knows becomes signals, and their weighted sum is the order. What the
+index does not know of a memory (what replaced it, how often it was used) is read from the store for the few that may be shown.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from hotset.errors import NotFound, PageDamaged
+from hotset.index.port import Index
+from hotset.nouns.memory import Memory, MemoryId, MemoryKind, Relation, Standing, Task, Uses
+from hotset.nouns.page import PageId, SessionId
+from hotset.sources.history.reading import read
+from hotset.sources.memory.entries import FINDABLE, RECALLED, entry_of
+from hotset.sources.memory.recalling.lifting import SAME_SESSION, lifts
+from hotset.sources.memory.recalling.ranking import (
+    Setting,
+    Signals,
+    first_signals,
+    held_then,
+    of_memory,
+    of_text,
+    order,
+    spread,
+)
+from hotset.sources.memory.recalling.signals import (
+    Asked,
+    Candidate,
+    Found,
+    asks_for_a_number,
+    asks_of_oneself,
+    asks_the_model,
+    closely,
+    gather,
+    telling,
+)
+from hotset.sources.memory.recalling.tasks import detect
+from hotset.sources.memory.recalling.weights import DEFAULT, Weights
+from hotset.sources.memory.recalling.when import Spoken, spoken
+from hotset.sources.memory.recalling.why import Chosen, day, why
+from hotset.store.port import Store
+from hotset.window.slice.words import Term, hits, lowered, terms
+
+SAID = "said"
+"""The kind of what is no memory, but somebody's words."""
+
+_LONGEST_QUESTION = 4000  # characters: a prompt may be a whole log
+_RECORDS = 40  # memories whose records are read: those that fit best
+_CLOSELY = 60  # candidates that are read word by word: 3 ms
+_MOST_ADVICE = 2  # procedures, and pitfalls, at a time
+_SCANNED = 2000  # of the newest memories, where there is no index
+_HEADING = 80  # characters
+_LEAST_TERMS = 3  # telling words of what was found by its neighbours alone: "ok" beside an answer is none
+_REPLACED_BY = 5  # steps from one fact to the one that holds now
+_NOTHING_SERVES = frozenset({"words", "meaning"})
+_SPEAKERS = {"prompt": "user", "response": "assistant"}
+_ADVICE = frozenset({MemoryKind.PROCEDURE, MemoryKind.PITFALL})
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    query: str
+    now: float
+    task: Task | None = None
+    """None: told from the query."""
+    kinds: frozenset[MemoryKind] = frozenset()
+    """Of memories; all where none is named."""
+    talk: bool = True
+    """What was said is recalled, too."""
+    memories: bool = True
+    """Memories are recalled; otherwise they only help to find what was said."""
+    session: SessionId | None = None
+    """Who asks: what was said there is in its window already, and is not told again."""
+    most: int = 10
+    deadline: float = 0.2
+    """Seconds. What takes longer is left out, and the answer says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    id: str
+    kind: str
+    """A memory's kind, or `said`."""
+    title: str
+    text: str
+    """Of a long page the stretch that fits. Data: whoever wrote it may not be trusted."""
+    time: float
+    score: float
+    """Of this question alone: good for an order, not for a threshold."""
+    why: tuple[str, ...]
+    signals: Mapping[str, float]
+    memory: Memory | None = None
+    page: PageId | None = None
+    speaker: str = ""
+    """`user` or `assistant`, of what was said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    items: tuple[Recalled, ...] = ()
+    """The best first."""
+    task: Task = Task.IMPLEMENTATION
+    words: str = ""
+    """What was looked for."""
+    since: float | None = None
+    until: float | None = None
+    lacking: frozenset[str] = frozenset()
+    """What did not serve this time: `index`, `words`, `meaning`, `tail`, `closely`."""
+
+
+def recall(
+    asking: Asking, index: Index | None, store: Store, weights: Weights = DEFAULT, clock: Callable[[], float] = time.monotonic
+) -> Recall:
+    """Never forgotten, merged or unconfirmed memories; of a fact that was replaced, the one that holds now."""
+    until = clock() + asking.deadline
+    query = asking.query[:_LONGEST_QUESTION]
+    meant = spoken(query, asking.now)
+    words = telling(query)  # with its time: what happened in March often says so
+    task = asking.task or detect(query).task
+    nothing = Recall((), task, words, meant.since, meant.until)
+    if asking.most <= 0 or not words:
+        return nothing
+    setting = _setting(asking, query, meant, task)
+    asked = Asked(words, asking.kinds or RECALLED, asking.talk, meant.since, meant.until)
+    found = gather(asked, index, until, clock) if index is not None else Found({}, frozenset({"index"}))
+    if not found.candidates and (index is None or found.lacking >= _NOTHING_SERVES):
+        found = Found(_scanned(store, asked, until, clock), found.lacking | {"index"})
+    ranked = _Ranked(found.candidates, setting, weights)
+    ranked.look_into(store)
+    lacking = set(found.lacking)
+    if clock() < until:
+        ranked.read_closely(words)
+    else:
+        lacking.add("closely")
+    serving = _Serving(asking, store, ranked, terms(query))
+    return replace(nothing, items=tuple(serving.items()), lacking=frozenset(lacking))
+
+
+def _setting(asking: Asking, query: str, meant: Spoken, task: Task) -> Setting:
+    return Setting(
+        now=asking.now,
+        task=task,
+        spoken=meant,
+        of_the_model=asks_the_model(query),
+        of_oneself=asks_of_oneself(query),
+        for_a_number=asks_for_a_number(query),
+    )
+
+
+def _scanned(store: Store, asked: Asked, until: float, clock: Callable[[], float]) -> dict[str, Candidate]:
+    """The newest memories that share a telling word; for when no index serves."""
+    wanted = terms(asked.words)
+    newest: deque[Memory] = deque(maxlen=_SCANNED)
+    for memory in store.memories(asked.kinds, FINDABLE):
+        newest.append(memory)
+        if clock() >= until:
+            break
+    found = {}
+    for memory in newest:
+        entry = entry_of(memory)
+        text = f"{entry.title}\n{entry.text}"
+        low = lowered(text)
+        shared = sum(term.weight for term in wanted if next(hits(text, low, term), None) is not None)
+        if shared:
+            place = entry.session, entry.time, entry.turn, entry.title, entry.text
+            found[entry.whole] = Candidate(entry.whole, entry.kind, *place, words=shared)
+    return found
+
+
+@dataclass(slots=True)
+class _Ranked:
+    """The candidates with all that speaks for them."""
+
+    candidates: Mapping[str, Candidate]
+    setting: Setting
+    weights: Weights
+    signals: dict[str, Signals] = field(init=False)
+    memories: dict[str, Memory] = field(default_factory=dict)
+    uses: Mapping[MemoryId, Uses] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    """What is to be said of a memory that stands for another one."""
+    decided_anew: dict[str, str] = field(default_factory=dict)
+    """The same, of a session."""
+
+    def __post_init__(self) -> None:
+        self.signals = first_signals(self.candidates, self.setting)
+
+    def look_into(self, store: Store) -> None:
+        """Reads the records of the memories that fit best, and lets them lift what they point to."""
+        known = [key for key, _ in order(self.signals, self.weights) if not self.candidates[key].is_talk]
+        for key in known[_RECORDS:]:
+            del self.signals[key]
+        fitting: dict[str, Memory] = {}
+        replaced: dict[str, Memory | None] = {}
+        for key in known[:_RECORDS]:
+            memory = _memory(store, MemoryId(key))
+            if memory is None or memory.standing not in FINDABLE:
+                del self.signals[key]
+                continue
+            fitting[key] = memory
+            if memory.standing is Standing.SUPERSEDED and not held_then(memory, self.setting):
+                replaced[key] = _holding_now(store, memory)
+        lifted = lifts(self.candidates, self.signals, fitting, replaced)
+        for key, new in replaced.items():
+            if new is not None:
+                self._put_in_its_place(fitting.pop(key), new)
+                fitting[new.id] = new
+        self.memories = fitting
+        self.uses = store.memory_uses([memory.id for memory in fitting.values()]) if fitting else {}
+        for key, memory in fitting.items():
+            self.signals[key] |= of_memory(memory, self.uses.get(memory.id), self.setting)
+            if memory.kind is MemoryKind.EPISODE and memory.source.session in self.decided_anew:
+                self.signals[key]["outdated"] = SAME_SESSION
+                self.notes[key] = self.decided_anew[memory.source.session]
+        for key, more in lifted.items():
+            self.signals[key] |= more
+
+    def read_closely(self, words: str) -> None:
+        """Of the first ones each word is compared with each of the question's."""
+        first = [key for key, _ in order(self.signals, self.weights)[:_CLOSELY]]
+        for key in first:
+            if key in self.candidates:
+                self.signals[key] |= of_text(self.candidates[key], self.setting)
+        texts = [self.text_of(key) for key in first]
+        for key, value in zip(first, spread(closely(words, texts)), strict=True):
+            self.signals[key]["closely"] = value
+
+    def text_of(self, key: str) -> str:
+        memory = self.memories.get(key)
+        if memory is not None:
+            return f"{memory.title}\n{memory.text}"
+        return self.candidates[key].text if key in self.candidates else ""
+
+    def _put_in_its_place(self, old: Memory, new: Memory) -> None:
+        """What holds now, with the signals of what it replaced."""
+        before = self.signals.pop(old.id)
+        own = self.signals.get(new.id, {})
+        self.signals[new.id] = {name: max(before.get(name, 0.0), own.get(name, 0.0)) for name in {**before, **own}}
+        self.notes[new.id] = f"holds since {day(new.created)} in place of {old.id}"
+        if old.source.session and old.source.session != new.source.session:
+            self.decided_anew[old.source.session] = f"what was decided there was decided anew on {day(new.created)}: {new.id}"
+
+
+def _memory(store: Store, id: MemoryId) -> Memory | None:
+    try:
+        return store.memory(id)
+    except NotFound:  # erased since it was indexed
+        return None
+
+
+def _holding_now(store: Store, old: Memory) -> Memory | None:
+    at = old
+    for _ in range(_REPLACED_BY):
+        replacing = [link.of for link in store.memory_links(at.id) if link.relation is Relation.SUPERSEDES and link.to == at.id]
+        new = _memory(store, replacing[-1]) if replacing else None
+        if new is None:
+            return None
+        if new.standing is Standing.ACTIVE:
+            return new
+        at = new
+    return None
+
+
+@dataclass(slots=True)
+class _Serving:
+    """From the order to what is told: each thing once, and of advice one or two."""
+
+    asking: Asking
+    store: Store
+    ranked: _Ranked
+    wanted: tuple[Term, ...]
+
+    def items(self) -> list[Recalled]:
+        items: list[Recalled] = []
+        spare: Recalled | None = None
+        for item in self._each():
+            if len(items) < self.asking.most:
+                items.append(item)
+            elif item.kind == MemoryKind.PITFALL:
+                spare = item
+                break
+            elif not self._wants_a_pitfall(items):
+                break
+        if spare is not None and self._wants_a_pitfall(items):
+            items[-1] = spare
+        return items
+
+    def _wants_a_pitfall(self, items: list[Recalled]) -> bool:
+        """Whoever looks for a bug is told what to avoid, where anything is known."""
+        pitfalls = not self.asking.kinds or MemoryKind.PITFALL in self.asking.kinds
+        debugging = self.ranked.setting.task is Task.DEBUGGING and self.asking.memories and pitfalls
+        return debugging and all(item.kind != MemoryKind.PITFALL for item in items)
+
+    def _each(self) -> Iterator[Recalled]:
+        seen: set[str] = set()
+        advice = dict.fromkeys(_ADVICE, 0)
+        for key, score in order(self.ranked.signals, self.ranked.weights):
+            item = self._memory(key, score) if key in self.ranked.memories else self._said(key, score)
+            if item is None or (same := " ".join(item.text.split())) in seen:
+                continue
+            if item.memory is not None and item.memory.kind in advice and self.asking.kinds != {item.memory.kind}:
+                advice[item.memory.kind] += 1
+                if advice[item.memory.kind] > _MOST_ADVICE:
+                    continue
+            seen.add(same)
+            yield item
+
+    def _memory(self, key: str, score: float) -> Recalled | None:
+        memory = self.ranked.memories[key]
+        if not self.asking.memories or (self.asking.kinds and memory.kind not in self.asking.kinds):
+            return None
+        reasons = self._why(key, f"{memory.title}\n{memory.text}", memory)
+        if key in self.ranked.notes:
+            reasons = (self.ranked.notes[key], *reasons)
+        return Recalled(
+            memory.id,
+            memory.kind,
+            memory.title,
+            memory.text,
+            memory.created,
+            round(score, 6),
+            reasons,
+            self._signals(key),
+            memory,
+        )
+
+    def _said(self, key: str, score: float) -> Recalled | None:
+        candidate = self.ranked.candidates[key]
+        if not candidate.is_talk or candidate.session == self.asking.session:
+            return None
+        text = candidate.text or self._stretch(PageId(key))
+        if not text or (not candidate.text and len(terms(text)) < _LEAST_TERMS):
+            return None
+        heading = " ".join(text[: 2 * _HEADING].split())[:_HEADING]
+        reasons = self._why(key, text, None)
+        if candidate.session in self.ranked.decided_anew:
+            reasons = (self.ranked.decided_anew[candidate.session], *reasons)
+        place = candidate.time, round(score, 6), reasons, self._signals(key)
+        return Recalled(key, SAID, heading, text, *place, None, PageId(key), _SPEAKERS[candidate.kind])
+
+    def _stretch(self, id: PageId) -> str:
+        """Of a page that was found by what stands around it: the stretch that shares most with the question."""
+        try:
+            page = self.store.page(id)
+            stretches = list(read(page, self.store.content(page.digest)))
+        except (NotFound, PageDamaged):
+            return ""
+        return max((each.text for each in stretches), key=self._shared, default="")
+
+    def _shared(self, text: str) -> float:
+        low = lowered(text)
+        return sum(term.weight for term in self.wanted if next(hits(text, low, term), None) is not None)
+
+    def _why(self, key: str, text: str, memory: Memory | None) -> tuple[str, ...]:
+        uses = self.ranked.uses.get(memory.id) if memory is not None else None
+        return why(Chosen(text, self.ranked.signals[key], memory, uses), self.wanted, self.ranked.setting)
+
+    def _signals(self, key: str) -> Mapping[str, float]:
+        return dict(self.ranked.signals[key])

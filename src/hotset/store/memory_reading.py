@@ -1,0 +1,101 @@
+"""Memories out of SQL: the latest of each, the links that hold, and how often each was used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import apsw
+import msgspec
+
+from hotset.errors import PageDamaged
+from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Standing, Used, Uses
+from hotset.store.rows import MEMORY, MEMORY_LINK
+
+Reading = Callable[[], AbstractContextManager[apsw.Connection]]
+
+_CHUNK = 256  # rows read at once: a slow reader must not hold a transaction open, which would keep the WAL from shrinking
+_LATEST_COLUMNS = ", ".join(f"latest.{name}" for name in MEMORY.names.split(", "))
+_LATEST = (
+    f"SELECT first.seq, {_LATEST_COLUMNS} FROM memory AS first "  # noqa: S608 - our own names
+    "CROSS JOIN memory AS latest ON latest.id = first.id"
+    " AND latest.version = (SELECT max(version) FROM memory WHERE id = first.id) "
+    "WHERE first.seq > ? AND first.version = (SELECT min(version) FROM memory WHERE id = first.id)"
+)
+_HOLDS = (
+    f"SELECT {MEMORY_LINK.names} FROM memory_link AS link WHERE NOT gone AND seq = (SELECT max(seq) FROM memory_link AS other"  # noqa: S608
+    ' WHERE other."of" = link."of" AND other."to" = link."to" AND other.relation = link.relation)'
+)
+_COUNTS = ", ".join(f"sum(how = '{how}')" for how in (Used.SHOWN, Used.READ, Used.HELPED, Used.MISLED))
+_USES = (
+    f"SELECT memory, {_COUNTS}, max(iif(how IN ('{Used.READ}', '{Used.HELPED}'), time, 0.0)), count(*) "  # noqa: S608
+    "FROM memory_use {} GROUP BY memory"
+)
+_RUNS = "SELECT run, count(*), max(time) FROM memory WHERE run <> '' GROUP BY run ORDER BY max(seq) DESC"
+
+
+def versions_of(connection: apsw.Connection, id: MemoryId) -> Sequence[Memory]:
+    rows = connection.execute(f"SELECT {MEMORY.names} FROM memory WHERE id = ? ORDER BY version", (id,)).fetchall()  # noqa: S608
+    versions = [MEMORY.unpack(row) for row in rows]
+    if any(memory.id != id for memory in versions):
+        raise PageDamaged(f"an index of the store is damaged: it does not lead to memory {id}; `hotset repair` makes it again")
+    return versions
+
+
+def latest(reading: Reading, kinds: frozenset[MemoryKind], standings: frozenset[Standing]) -> Iterator[Memory]:
+    """The latest version of each memory, in the order in which they were first kept."""
+    where, given = _among(kinds, standings)
+    sql = f"{_LATEST}{where} ORDER BY first.seq LIMIT {_CHUNK}"
+    after: Any = 0
+    while True:
+        with reading() as connection:
+            chunk = connection.execute(sql, (after, *given)).fetchall()
+        for row in chunk:
+            yield MEMORY.unpack(row[1:])
+        if len(chunk) < _CHUNK:
+            return
+        after = chunk[-1][0]
+
+
+def links(connection: apsw.Connection, id: MemoryId | None) -> Sequence[MemoryLink]:
+    where, given = (' AND ("of" = ?1 OR "to" = ?1)', (id,)) if id is not None else ("", ())
+    return [MEMORY_LINK.unpack(row) for row in connection.execute(f"{_HOLDS}{where} ORDER BY seq", given)]
+
+
+def uses(connection: apsw.Connection, ids: Sequence[MemoryId]) -> Mapping[MemoryId, Uses]:
+    """From an index alone: rows are not proven one by one, `verify` does that."""
+    named = (msgspec.json.encode(ids).decode(),) if ids else ()
+    which = "WHERE memory IN (SELECT value FROM json_each(?))" if ids else "WHERE memory IS NOT NULL"
+    found: dict[MemoryId, Uses] = {}
+    with _telling_damage("the uses of memories are"):
+        rows: Iterable[Any] = connection.execute(_USES.format(which), named)
+        for memory, shown, read, helped, misled, last, every in rows:
+            if shown + read + helped + misled != every:
+                raise ValueError(f"{memory} was used in a way that is not known")
+            found[MemoryId(memory)] = Uses(shown, read, helped, misled, max(0.0, float(last)))
+    return found
+
+
+def runs(connection: apsw.Connection) -> Sequence[tuple[str, int, float]]:
+    with _telling_damage("a memory is"):
+        return [(str(run), int(count), float(last)) for run, count, last in connection.execute(_RUNS)]
+
+
+@contextmanager
+def _telling_damage(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise PageDamaged(f"{what} damaged: {error}; `hotset verify` names the row") from error
+
+
+def _among(kinds: frozenset[MemoryKind], standings: frozenset[Standing]) -> tuple[str, list[str]]:
+    """A memory keeps its kind: with one kind alone its own index leads from version to version, in their order."""
+    conditions: list[str] = []
+    if kinds:
+        conditions.append("first.kind = ?" if len(kinds) == 1 else f"+first.kind IN ({', '.join('?' * len(kinds))})")
+    if standings:
+        conditions.append(f"+latest.standing IN ({', '.join('?' * len(standings))})")
+    given = [*sorted(map(str, kinds)), *sorted(map(str, standings))]
+    return "".join(f" AND {condition}" for condition in conditions), given

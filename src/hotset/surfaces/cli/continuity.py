@@ -1,0 +1,95 @@
+"""`hotset continuity`: CONTINUITY.md, the project's working memory in a file that people and agents read and edit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from hotset.errors import BadInput
+from hotset.nouns.memory import MemoryId, Standing
+from hotset.sources.memory.naming import ids_in
+from hotset.surfaces.cli.ending import FOUND, OK
+from hotset.surfaces.cli.memories import catch_up, no_encode, opened
+from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.surfaces.cli.terminal import emit, emit_json, plain, say
+
+if TYPE_CHECKING:
+    from hotset.runtime.memories import Memories
+
+
+@click.group(
+    epilog=examples("hotset continuity on", "hotset continuity show", "hotset continuity write", "hotset continuity off")
+)
+def continuity() -> None:
+    """CONTINUITY.md: where the work stands, what was decided, what blocks it, and what to avoid, by the ids of memories.
+
+    Off until you ask for it, since it writes a file into the project. What you write there is never overwritten.
+    """
+
+
+@continuity.command(epilog=examples("hotset continuity on"))
+@of_project
+def on(chosen: Chosen) -> int:
+    """Keep CONTINUITY.md: read when a session begins, written when one ends."""
+    with opened(chosen, makes=True) as memories:
+        memories.continuity_on()
+        catch_up(memories, chosen)
+        path = memories.write_continuity()
+    emit(str(path))
+    say("it is read when a session begins and written when one ends; what you edit stays", quiet=chosen.quiet)
+    say(f"to stop: {chosen.hint('continuity off')}", quiet=chosen.quiet)
+    return OK
+
+
+@continuity.command(epilog=examples("hotset continuity off"))
+@of_project
+def off(chosen: Chosen) -> int:
+    """Write it no more. The file stays as it is, and is yours."""
+    with opened(chosen, makes=True) as memories:
+        was_on = memories.is_continuity_on
+        memories.continuity_off()
+    say("CONTINUITY.md is no longer written; the file stays" if was_on else "it was off already", quiet=chosen.quiet)
+    return OK
+
+
+@continuity.command(epilog=examples("hotset continuity show", "hotset continuity show --json"))
+@of_project
+@as_json
+def show(chosen: Chosen, *, as_json: bool) -> int:
+    """The file as it stands, and which of the memories that it refers to no longer hold."""
+    with opened(chosen, makes=True) as memories:
+        is_on, text = memories.is_continuity_on, memories.continuity()
+        named = {id: _standing(memories, id) for id in ids_in(text or "")}
+    if as_json:
+        emit_json({"on": is_on, "text": text, "memories": [{"id": id, "standing": standing} for id, standing in named.items()]})
+    elif text is not None:
+        emit(plain(text).rstrip("\n"))
+    for id, standing in named.items():
+        if standing is not Standing.ACTIVE:
+            say(f"[{id}] {'is not there' if standing is None else f'is {standing}'}", quiet=chosen.quiet)
+    if text is None:
+        say(f"there is no CONTINUITY.md; to keep one: {chosen.hint('continuity on')}", quiet=chosen.quiet)
+    elif not is_on:
+        say(f"\nit is not kept up to date; to keep it: {chosen.hint('continuity on')}", quiet=chosen.quiet)
+    return FOUND if text is None else OK
+
+
+@continuity.command(epilog=examples("hotset continuity write"))
+@of_project
+@no_encode
+def write(chosen: Chosen, *, no_encode: bool) -> int:
+    """Write it now."""
+    with opened(chosen, makes=True) as memories:
+        if not no_encode:
+            catch_up(memories, chosen)
+        path = memories.write_continuity()
+    emit(str(path))
+    return OK
+
+
+def _standing(memories: Memories, id: MemoryId) -> Standing | None:
+    try:
+        return memories.get(id).standing
+    except BadInput:  # there is none, or it is the beginning of several
+        return None

@@ -1,0 +1,118 @@
+"""Memories as commands open them, brought up to what was said since; and how far a longer piece of work is."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from hotset.errors import HotsetError, NotFound
+from hotset.store.folder import DATABASE
+from hotset.surfaces.cli import meant
+from hotset.surfaces.cli.options import Chosen
+from hotset.surfaces.cli.terminal import console, counting, say
+
+if TYPE_CHECKING:
+    from hotset.runtime.memories import Memories
+
+_FOLLOW_SECONDS = 30.0  # for what was kept since the last search: as a rule nothing, the first time everything
+_STINT_SECONDS = 0.3  # of that, between two steps of the bar
+
+Moved = Callable[[str, int, int], None]
+
+no_encode = click.option("--no-encode", is_flag=True, help="Do not look at sessions that went on since.")
+
+
+def as_text(typed: str) -> str:
+    """What was typed, with a sign in the place of bytes that are no text: no store takes those."""
+    return typed.encode("utf-8", "replace").decode()
+
+
+@contextmanager
+def opened(chosen: Chosen, *, makes: bool = False) -> Iterator[Memories]:
+    """The project's memories. Looking must not make a store: a project without one is told so, unless something is kept now."""
+    from hotset.runtime.memories import open_memories  # noqa: PLC0415 - a quarter of a second; help should not pay for it
+
+    config = chosen.config()
+    if not makes and not (config.folder / DATABASE).exists():
+        raise NotFound(
+            f"nothing is remembered yet for {config.project}; sessions have to go through hotset ({chosen.hint('wrap AGENT')}), "
+            f"or say something yourself: {chosen.hint('memory add TEXT')}"
+        )
+    with open_memories(config) as memories:
+        yield memories
+
+
+@contextmanager
+def looking(chosen: Chosen, *, no_encode: bool) -> Iterator[Memories]:
+    """The same, for a command that reads: sessions that went on become memories first."""
+    with opened(chosen) as memories:
+        if not no_encode:
+            catch_up(memories, chosen)
+        yield memories
+
+
+def session_named(chosen: Chosen, typed: str) -> str:
+    """A session by its id, the beginning of one, or `last`; one that is no conversation, as an agent's over MCP, as typed."""
+    if not typed:
+        return ""
+    with meant.reading(chosen.config()) as store, suppress(NotFound):
+        return meant.session(store, typed).id
+    return typed
+
+
+def catch_up(memories: Memories, chosen: Chosen) -> None:
+    """What fails here costs the latest, not the look."""
+    try:
+        with progress(chosen) as moved:
+            memories.encode(moved)
+    except HotsetError as error:
+        say(f"hotset: what was said last may be missing: {error}", quiet=chosen.quiet)
+
+
+def index_up(chosen: Chosen) -> None:
+    """Brings what was remembered and said since into the index. What fails here costs the latest, not the search."""
+    from hotset.runtime.following import open_index  # noqa: PLC0415 - for those who search
+    from hotset.sources.memory.following import follow_memories  # noqa: PLC0415
+
+    config = chosen.config()
+    if not config.search:
+        return
+    until = time.monotonic() + _FOLLOW_SECONDS
+    try:
+        with meant.reading(config) as store, closing(open_index(config.folder, config.embedding, folds=False)) as index:
+            if follow_memories(store, index, time.monotonic() + _STINT_SECONDS):
+                with counting("reading what was kept", None, quiet=chosen.quiet) as counter:
+                    while time.monotonic() < until and (
+                        passed := follow_memories(store, index, time.monotonic() + _STINT_SECONDS)
+                    ):
+                        counter.step(passed)
+    except HotsetError as error:
+        say(f"hotset: what was remembered last may be missing: {error}", quiet=chosen.quiet)
+
+
+@contextmanager
+def progress(chosen: Chosen) -> Iterator[Moved | None]:
+    """A bar on stderr that appears with the first move, where a person watches; otherwise nothing."""
+    if chosen.quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def moved(what: str, done: int, of: int) -> None:
+            if what not in tasks:
+                for task in tasks.values():
+                    bar.remove_task(task)
+                tasks.clear()
+                tasks[what] = bar.add_task(what)
+            bar.update(tasks[what], completed=done, total=of)
+
+        yield moved

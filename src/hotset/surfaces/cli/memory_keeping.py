@@ -1,0 +1,395 @@
+"""`hotset memory add|edit|confirm|forget|restore|rollback|consolidate|undo`: what a person decides about memories."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hotset.errors import BadInput
+from hotset.nouns.memory import Detail, Ending, Memory, MemoryId, MemoryKind, Pitfall, Procedure, Standing, Trust
+from hotset.surfaces.cli import agreeing, meant
+from hotset.surfaces.cli.ending import FOUND, OK
+from hotset.surfaces.cli.memories import as_text, catch_up, no_encode, opened, progress, session_named
+from hotset.surfaces.cli.memory_telling import KINDS, counted, tell_list, title, wrapped
+from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.surfaces.cli.terminal import count, emit, emit_json, moment, say, table
+from hotset.surfaces.remembering import became
+
+if TYPE_CHECKING:
+    from hotset.sources.memory.managing.rollback import TakenBack
+
+PERSON = "person"
+
+_SCISSORS = "# ------------------------ >8 ------------------------"
+_BELOW = f"""
+{_SCISSORS}
+# The first line is the title, what follows is the text. Nothing below the scissors is kept; an unchanged file changes nothing.
+# """
+_TOLD = [kind for kind in KINDS if kind != MemoryKind.EPISODE]
+
+
+@click.command(
+    epilog=examples(
+        'hotset memory add "Releases are cut on Tuesdays"',
+        'hotset memory add "Release" --kind procedure --step "make check" --step "make tag" --topic release',
+        'hotset memory add "pip install fails behind the proxy" --kind pitfall --instead "use the mirror"',
+        "hotset memory add --kind handoff < notes.md",
+    )
+)
+@click.argument("text", nargs=-1)
+@of_project
+@click.option("--kind", type=click.Choice(_TOLD), default=str(MemoryKind.FACT), show_default=True)
+@click.option("--title", "heading", metavar="LINE", default="", help="One line. [default: how the text begins]")
+@click.option("--topic", "topics", metavar="WORDS", multiple=True, help="What it is about; may be said again.")
+@click.option("--step", "steps", metavar="TEXT", multiple=True, help="Of a procedure, in their order; may be said again.")
+@click.option("--when", metavar="TEXT", default="", help="Of a procedure: when it is of use.")
+@click.option("--why", metavar="TEXT", default="", help="Of a pitfall: why it fails.")
+@click.option("--instead", metavar="TEXT", default="", help="Of a pitfall: what to do instead.")
+@as_json
+def add(
+    chosen: Chosen,
+    text: tuple[str, ...],
+    *,
+    kind: str,
+    heading: str,
+    topics: tuple[str, ...],
+    as_json: bool,
+    **parts: Any,
+) -> int:
+    """Remember something, in your own words: from the command line, from stdin, or from your editor.
+
+    What it contradicts or replaces stays, and says so.
+    """
+    detail = _detail(MemoryKind(kind), " ".join(text), **parts)
+    said = " ".join(text) or _typed(chosen)
+    if not said.strip():
+        say("nothing was said, and nothing is kept", quiet=chosen.quiet)
+        return FOUND
+    begun = time.time()
+    with opened(chosen, makes=True) as memories:
+        memory = memories.remember(
+            _whole(said, detail), kind=kind, title=heading, topics=topics, by=PERSON, trust=Trust.PERSON, detail=detail
+        )
+        links = memories.shown(memory.id).links
+    if as_json:
+        emit_json({"memory": memory, "links": [link for link in links if link.time >= begun], "known": memory.time < begun})
+    else:
+        emit(memory.id)
+        say(became(memory, links, begun), quiet=chosen.quiet)
+    return OK
+
+
+@click.command(
+    epilog=examples(
+        "hotset memory edit sem-7ha2c0de                    opens your editor",
+        'hotset memory edit sem-7ha2c0de --text "Releases are cut on Wednesdays"',
+        "hotset memory edit ep-2026-01-05-3k9f2mqx --ending failure --pin",
+    )
+)
+@click.argument("id", type=as_text)
+@of_project
+@click.option("--title", "heading", metavar="LINE", help="Another title.")
+@click.option("--text", metavar="TEXT", help="Another text; - reads it from stdin.")
+@click.option("--topic", "topics", metavar="WORDS", multiple=True, help="Other topics; may be said again.")
+@click.option("--ending", type=click.Choice(tuple(map(str, Ending))), help="How it came out.")
+@click.option("--confidence", type=click.FloatRange(0, 1), help="How sure it is.")
+@click.option("--pin/--unpin", "pinned", default=None, help="Whether it is shown whole however old it is.")
+@as_json
+def edit(
+    chosen: Chosen, id: str, *, heading: str | None, text: str | None, topics: tuple[str, ...], as_json: bool, **rest: Any
+) -> int:
+    """Correct a memory. The version before stays; one that you put into words is yours, and nothing else changes it again.
+
+    Without a field, its title and text are opened in $EDITOR.
+    """
+    fields = {
+        "title": heading,
+        "text": sys.stdin.read() if text == "-" else text,
+        "topics": topics or None,
+        **rest,
+    }
+    changes = {name: value for name, value in fields.items() if value is not None}
+    with opened(chosen) as memories:
+        before = memories.get(id)
+        changes = changes or _edited(before)
+        changes = {name: value for name, value in changes.items() if value != getattr(before, name)}
+        memory = memories.edit(before.id, **changes) if changes else before
+    if as_json:
+        emit_json(memory)
+    elif changes:
+        emit(memory.id)
+        say(f"version {memory.version} is kept; see them all: {chosen.hint(f'memory show {memory.id}')}", quiet=chosen.quiet)
+    else:
+        say("nothing changed", quiet=chosen.quiet)
+    return OK
+
+
+@click.command(epilog=examples("hotset memory confirm pit-7ha2c0de", "hotset memory list --standing candidate   what waits"))
+@click.argument("ids", type=as_text, nargs=-1, required=True)
+@of_project
+@as_json
+def confirm(chosen: Chosen, ids: tuple[str, ...], *, as_json: bool) -> int:
+    """Let memories count that wait for a person's yes: from now on agents are told them as advice."""
+    with opened(chosen) as memories:
+        confirmed = [memories.confirm(memory.id) for memory in [memories.get(id) for id in ids]]
+    if as_json:
+        emit_json(confirmed)
+        return OK
+    for memory in confirmed:
+        emit(memory.id)
+        say("\n".join([f"  {title(memory)}", *wrapped(memory.text, "  ")]), quiet=chosen.quiet)
+        if memory.standing is not Standing.ACTIVE:
+            say(f"  it is {memory.standing}, and counts once it is back: {chosen.hint(f'memory restore {memory.id}')}")
+    names = " ".join(memory.id for memory in confirmed)
+    say(f"{counted(len(confirmed))} confirmed; to take it back: {chosen.hint(f'memory forget {names}')}", quiet=chosen.quiet)
+    return OK
+
+
+@click.command(
+    epilog=examples(
+        "hotset memory forget sem-7ha2c0de",
+        'hotset memory forget sem-7ha2c0de --why "it was a joke"',
+        "hotset memory forget sem-7ha2c0de --erase",
+    )
+)
+@click.argument("ids", type=as_text, nargs=-1, required=True)
+@of_project
+@click.option("--why", metavar="TEXT", default="", help="Kept with it.")
+@click.option("--erase", is_flag=True, help="Remove it from the disk with all its versions, for good.")
+@agreeing.yes
+@as_json
+def forget(chosen: Chosen, ids: tuple[str, ...], *, why: str, erase: bool, yes: bool, as_json: bool) -> int:
+    """Forget memories: nobody finds them any more. `restore` brings them back, unless they were erased.
+
+    What was said in the session itself stays in the store.
+    """
+    now = time.time()
+    with opened(chosen) as memories:
+        wanted = [memories.get(id) for id in ids]
+        if erase:
+            for memory in wanted:
+                say(f"{memory.id}  {title(memory)}", quiet=chosen.quiet)
+            if not agreeing.agreed("Erase this for good?", yes=yes):
+                return FOUND
+        for memory in wanted:
+            memories.forget(memory.id, erase=erase, why=why)
+    if as_json:
+        emit_json({"forgotten": [memory.id for memory in wanted], "erased": erase, "time": now})
+        return OK
+    for memory in wanted:
+        emit(memory.id)
+    names = " ".join(memory.id for memory in wanted)
+    say(
+        "erased for good" if erase else f"forgotten; to bring it back: {chosen.hint(f'memory restore {names}')}",
+        quiet=chosen.quiet,
+    )
+    return OK
+
+
+@click.command(
+    epilog=examples("hotset memory restore", "hotset memory restore sem-7ha2c0de", "hotset memory restore --run rollback-1a2b3c")
+)
+@click.argument("ids", type=as_text, nargs=-1)
+@of_project
+@click.option("--run", metavar="NAME", default="", help="All that this piece of work took away (see: hotset memory undo).")
+@as_json
+def restore(chosen: Chosen, ids: tuple[str, ...], *, run: str, as_json: bool) -> int:
+    """Bring back what was forgotten or rolled back. Without IDS: what can be brought back."""
+    with opened(chosen) as memories:
+        if not ids and not run:
+            gone = list(memories.list(standings=frozenset({Standing.FORGOTTEN}), limit=None))
+            return _tell_gone(gone, chosen, as_json=as_json)
+        restored = memories.restore([memories.get(id).id for id in ids], run=run)
+    if as_json:
+        emit_json({"restored": restored})
+    else:
+        say(f"{counted(restored)} restored", quiet=chosen.quiet)
+    return OK if restored else FOUND
+
+
+@click.command(
+    epilog=examples(
+        "hotset memory rollback --source https://example.com/guide --dry-run",
+        "hotset memory rollback --source docs/setup.md --yes",
+        "hotset memory rollback --session last",
+        "hotset memory rollback --agent codex",
+    )
+)
+@of_project
+@click.option("--source", metavar="PLACE", default="", help="A tool, an address or a file.")
+@click.option("--session", metavar="ID", type=as_text, default="", help="A session: an id, the beginning of one, or `last`.")
+@click.option("--agent", metavar="NAME", default="", help="An agent.")
+@click.option("--by", metavar="NAME", default="", help="Who put it into words: rules, person, import, or a model.")
+@click.option("--dry-run", is_flag=True, help="Show what would be taken back, and change nothing.")
+@agreeing.yes
+@as_json
+def rollback(chosen: Chosen, *, dry_run: bool, yes: bool, as_json: bool, **wanted: str) -> int:
+    """Take back all that came from one place, and what was derived from that alone. `restore` brings it back.
+
+    What others said, too, stays, without this source and less sure.
+    """
+    if not any(wanted.values()):
+        raise click.UsageError("say from where: --source, --session, --agent or --by")
+    session = session_named(chosen, wanted["session"])
+    where = {"place": wanted["source"], "session": session, "agent": wanted["agent"], "by": wanted["by"]}
+    with opened(chosen) as memories:
+        would = _would_take_back(chosen, where)
+        changes = len(would.forgotten) + len(would.lessened)
+        if not as_json:
+            _tell_taken(would)
+        taken: tuple[MemoryId, ...] = ()
+        if changes and not dry_run:
+            if not agreeing.agreed(f"Take back {counted(len(would.forgotten))}, and change {len(would.lessened)}?", yes=yes):
+                return FOUND
+            taken = memories.rollback(**where)
+    if as_json:
+        emit_json({"memories": would.forgotten, "lessened": would.lessened, "revived": would.revived, "taken_back": taken})
+    elif not changes:
+        say("nothing is remembered from there", quiet=chosen.quiet)
+    elif dry_run:
+        say("nothing was changed", quiet=chosen.quiet)
+    else:
+        say(f"{counted(len(taken))} taken back; to bring one back: {chosen.hint('memory restore ID')}", quiet=chosen.quiet)
+    return OK if changes else FOUND
+
+
+@click.command(epilog=examples("hotset memory consolidate", "hotset memory consolidate --json"))
+@of_project
+@no_encode
+@as_json
+def consolidate(chosen: Chosen, *, no_encode: bool, as_json: bool) -> int:
+    """Find what memories have in common: patterns and pitfalls of similar episodes, duplicates, contradictions, links.
+
+    Also done in the background. Nothing is lost: what it changed can be taken back with `undo`. It goes on where it was stopped.
+    """
+    with opened(chosen) as memories:
+        if not no_encode:
+            catch_up(memories, chosen)
+        with progress(chosen) as moved:
+            done = memories.consolidate(moved)
+    if as_json:
+        emit_json(done)
+        return OK
+    made = [
+        ("cluster", done.clusters),
+        ("fact", done.facts),
+        ("pitfall", done.pitfalls),
+        ("link", done.links),
+    ]
+    told = [count(number, what) for what, number in made if number]
+    told += [f"{done.merged:,} merged"] if done.merged else []
+    told += [f"{done.superseded:,} superseded"] if done.superseded else []
+    emit(", ".join(told) or "nothing new")
+    if any(number for what, number in made[1:]) or done.merged or done.superseded:
+        say(f"to take it back: {chosen.hint(f'memory undo {done.run}')}", quiet=chosen.quiet)
+    return OK
+
+
+@click.command(
+    epilog=examples("hotset memory undo                  the pieces of work that can be taken back", "hotset memory undo RUN")
+)
+@click.argument("run", default="")
+@of_project
+@as_json
+def undo(chosen: Chosen, run: str, *, as_json: bool) -> int:
+    """Take back what one piece of work changed: memories are again as they were before. Without RUN: what can be taken back."""
+    with opened(chosen) as memories:
+        if not run:
+            return _tell_runs(memories.runs(), chosen, as_json=as_json)
+        undone = memories.undo(run)
+    if as_json:
+        emit_json({"run": run, "undone": undone})
+    else:
+        say(f"{counted(undone)} as before", quiet=chosen.quiet)
+    return OK if undone else FOUND
+
+
+def _would_take_back(chosen: Chosen, where: Mapping[str, str]) -> TakenBack:
+    from hotset.sources.memory.managing.rollback import Origin, take_back  # noqa: PLC0415 - for this alone
+
+    with meant.reading(chosen.config()) as store:
+        return take_back(store, Origin(**where), time.time())
+
+
+def _tell_taken(would: TakenBack) -> None:
+    now = time.time()
+    for heading, memories in (
+        ("", would.forgotten),
+        ("stays, less sure:", would.lessened),
+        ("holds again:", would.revived),
+    ):
+        if memories:
+            if heading:
+                emit(heading)
+            tell_list(memories, now)
+
+
+def _detail(kind: MemoryKind, text: str, *, steps: tuple[str, ...], when: str, why: str, instead: str) -> Detail:
+    if (steps or when) and kind is not MemoryKind.PROCEDURE:
+        raise click.UsageError("--step and --when are for --kind procedure")
+    if (why or instead) and kind is not MemoryKind.PITFALL:
+        raise click.UsageError("--why and --instead are for --kind pitfall")
+    if steps or when:
+        return Procedure(when, steps)
+    if why or instead:
+        return Pitfall(text, why, instead)
+    return None
+
+
+def _whole(said: str, detail: Detail) -> str:
+    """What is shown of it: also what was said with options."""
+    match detail:
+        case Procedure(when, steps):
+            return "\n".join([said, *([f"When: {when}"] if when else []), *(f"{n}. {step}" for n, step in enumerate(steps, 1))])
+        case Pitfall(_, why, instead):
+            return "\n".join([said, *([f"Why: {why}"] if why else []), *([f"Instead: {instead}"] if instead else [])])
+    return said
+
+
+def _typed(chosen: Chosen) -> str:
+    """From a pipe, or from the person's editor."""
+    if not sys.stdin.isatty():
+        return sys.stdin.read()
+    say("opening your editor; an empty file keeps nothing", quiet=chosen.quiet)
+    return _kept(click.edit(_BELOW, extension=".md") or "")
+
+
+def _edited(before: Memory) -> dict[str, str]:
+    """What a person changed in their editor."""
+    if not sys.stdin.isatty():
+        raise BadInput("say what to change: --title, --text, --topic, --ending, --confidence, --pin or --unpin")
+    given = f"{before.title}\n\n{before.text}\n{_BELOW}{before.id}, {before.kind}\n"
+    heading, _, text = _kept(click.edit(given, extension=".md") or given).partition("\n")
+    if not heading.strip():
+        return {}
+    return {"title": heading.strip(), "text": text.strip()}
+
+
+def _kept(typed: str) -> str:
+    return typed.partition(_SCISSORS)[0].strip()
+
+
+def _tell_gone(gone: list[Memory], chosen: Chosen, *, as_json: bool) -> int:
+    if as_json:
+        emit_json(gone)
+    elif gone:
+        tell_list(gone, time.time())
+        say(f"\nbring one back: {chosen.hint(f'memory restore {gone[0].id}')}", quiet=chosen.quiet)
+    else:
+        say("nothing is forgotten", quiet=chosen.quiet)
+    return OK if gone else FOUND
+
+
+def _tell_runs(runs: Sequence[tuple[str, int, float]], chosen: Chosen, *, as_json: bool) -> int:
+    if as_json:
+        emit_json([{"run": run, "versions": versions, "time": when} for run, versions, when in runs])
+    elif runs:
+        table(("run", "when", "memories"), [(run, moment(when), f"{versions:,}") for run, versions, when in runs])
+        say(f"\ntake one back: {chosen.hint(f'memory undo {runs[0][0]}')}", quiet=chosen.quiet)
+    else:
+        say("nothing that can be taken back", quiet=chosen.quiet)
+    return OK if runs else FOUND

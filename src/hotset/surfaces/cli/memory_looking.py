@@ -1,0 +1,313 @@
+"""`hotset memory list|show|search|timeline|why|graph`: what is remembered, and where it comes from."""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hotset.errors import BadInput, NotFound
+from hotset.nouns.memory import MemoryId, MemoryKind, Standing, Task
+from hotset.surfaces.cli.ending import FOUND, OK
+from hotset.surfaces.cli.memories import as_text, index_up, looking, no_encode
+from hotset.surfaces.cli.memory_telling import KINDS, ago, colour, tell_list, tell_shown, title, wrapped
+from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.surfaces.cli.sessions import moment_meant
+from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, say, shortened, width
+
+if TYPE_CHECKING:
+    from hotset.runtime.memories import Memories
+    from hotset.sources.memory.recalling.recall import Recalled
+
+_LISTED = 50
+_FOUND = 5
+_EXCERPT_LINES = 4
+_MOST_LINKED = 30  # other memories whose titles are looked up
+_AGO = re.compile(r"\d{1,6}[smhdw]")
+_STANDINGS = (*map(str, Standing), "any")
+
+_kinds = click.option("--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="Only this kind; may be said again.")
+
+
+@click.command(
+    "list",
+    epilog=examples(
+        "hotset memory list",
+        "hotset memory list --kind pitfall --kind procedure",
+        'hotset memory list --since "last week" --topic auth',
+        "hotset memory list --standing candidate      what waits for your yes",
+        "hotset memory list --limit 1000 --json",
+    ),
+)
+@of_project
+@_kinds
+@click.option("--topic", metavar="WORDS", default="", help="Only what is about this.")
+@click.option("--since", metavar="WHEN", help='Only since then: 2d, 2026-11-15, "last week", yesterday.')
+@click.option("--until", metavar="WHEN", help="Only until then.")
+@click.option("--standing", type=click.Choice(_STANDINGS), help="Only these. [default: all but forgotten and merged]")
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=_LISTED, show_default=True, help="At most so many.")
+@no_encode
+@as_json
+def list_(
+    chosen: Chosen,
+    kinds: tuple[str, ...],
+    *,
+    topic: str,
+    since: str | None,
+    until: str | None,
+    standing: str | None,
+    limit: int,
+    no_encode: bool,
+    as_json: bool,
+) -> int:
+    """What is remembered, newest first."""
+    now = time.time()
+    earliest = when_meant("--since", since, now)[0] if since else None
+    latest = when_meant("--until", until, now)[1] if until else None
+    standings = frozenset(Standing if standing == "any" else {Standing(standing)} if standing else ())
+    with looking(chosen, no_encode=no_encode) as memories:
+        found = list(
+            memories.list(
+                kinds=frozenset(map(MemoryKind, kinds)),
+                standings=standings,
+                topic=topic,
+                since=earliest,
+                until=latest,
+                limit=limit + 1,
+            )
+        )
+    listed = found[:limit]
+    if as_json:
+        emit_json(listed)
+    elif listed:
+        tell_list(listed, now)
+    if not listed:
+        say(f"no such memory{_others(chosen, kinds, topic, since, until, standing)}", quiet=chosen.quiet)
+    elif len(found) > limit:
+        say(f"\nand more; show them with --limit, or find one: {chosen.hint('memory search WORDS')}", quiet=chosen.quiet)
+    return OK if listed else FOUND
+
+
+@click.command(
+    epilog=examples(
+        "hotset memory show sem-7ha2c0de", "hotset memory show ep-2026-01 --json", "hotset memory show sem-7h --version 1"
+    )
+)
+@click.argument("id", type=as_text)
+@of_project
+@click.option("--version", "number", type=click.IntRange(min=1), help="As it was in this version.")
+@no_encode
+@as_json
+def show(chosen: Chosen, id: str, *, number: int | None, no_encode: bool, as_json: bool) -> int:
+    """One memory, by its id or a unique beginning of it: its text, where it comes from, its links, versions and use."""
+    with looking(chosen, no_encode=no_encode) as memories:
+        shown = memories.shown(id)
+        version = shown.memory if number is None else next((v for v in shown.versions if v.version == number), None)
+        titles = _titles(memories, [end for link in shown.links for end in (link.of, link.to)])
+    if version is None:
+        raise NotFound(f"{shown.memory.id} has {count(len(shown.versions), 'version')}, and no {number}")
+    if as_json:
+        emit_json({**_fields(shown), "memory": version})
+    else:
+        tell_shown(shown, version, titles, time.time())
+    return OK
+
+
+@click.command(
+    epilog=examples(
+        'hotset memory search "how did we fix the flaky upload test"',
+        'hotset memory search "what was decided about the schema last week" -n 3',
+        'hotset memory search "tests fail after the upgrade" --task debugging',
+        "hotset memory search deploy --kind procedure --json",
+    )
+)
+@click.argument("query", nargs=-1, required=True)
+@of_project
+@_kinds
+@click.option("--task", type=click.Choice(tuple(map(str, Task))), help="What it is for. [default: told from the words]")
+@click.option("-n", "--limit", type=click.IntRange(1, 100), default=_FOUND, show_default=True, help="At most so many.")
+@no_encode
+@as_json
+def search(
+    chosen: Chosen,
+    query: tuple[str, ...],
+    *,
+    kinds: tuple[str, ...],
+    task: str | None,
+    limit: int,
+    no_encode: bool,
+    as_json: bool,
+) -> int:
+    """Find memories by meaning, words and time, and what was said; each with why it was chosen.
+
+    Words such as "yesterday", "last week" or "in March" narrow the search to that time.
+    """
+    with looking(chosen, no_encode=no_encode) as memories:
+        index_up(chosen)
+        recall = memories.recall(" ".join(query), task=task or "", kinds=kinds, most=limit).recall
+    items = recall.items[:limit]
+    if as_json:
+        emit_json([_found(each) for each in items])
+    else:
+        now = time.time()
+        for each in items:
+            _tell_found(each, now)
+    if recall.lacking:
+        lacking = ", ".join(sorted(recall.lacking))
+        say(f"hotset: searched without {lacking}, which did not answer in time; the order may be worse", quiet=chosen.quiet)
+    if not items:
+        say(f"nothing is remembered of that; see what there is: {chosen.hint('memory list')}", quiet=chosen.quiet)
+    return OK if items else FOUND
+
+
+@click.command(
+    epilog=examples(
+        "hotset memory timeline", "hotset memory timeline --topic auth", 'hotset memory timeline "the release" --json'
+    )
+)
+@click.argument("query", nargs=-1)
+@of_project
+@click.option("--topic", "topics", metavar="WORDS", multiple=True, help="Only this topic; may be said again.")
+@click.option("--max-tokens", type=click.IntRange(50, 20_000), default=500, show_default=True, help="As long as this.")
+@no_encode
+@as_json
+def timeline(
+    chosen: Chosen, query: tuple[str, ...], *, topics: tuple[str, ...], max_tokens: int, no_encode: bool, as_json: bool
+) -> int:
+    """What was done and decided lately, and what is under way: what an agent is told when it asks."""
+    with looking(chosen, no_encode=no_encode) as memories:
+        told = memories.timeline(" ".join(query), topics=topics, max_tokens=max_tokens)
+    if as_json:
+        emit_json(_fields(told))
+    else:
+        emit(plain(told.text))
+    return OK
+
+
+@click.command(epilog=examples("hotset memory why sem-7ha2c0de", "hotset memory why sem-7ha2c0de --json"))
+@click.argument("id", type=as_text)
+@of_project
+@no_encode
+@as_json
+def why(chosen: Chosen, id: str, *, no_encode: bool, as_json: bool) -> int:
+    """Where a memory comes from, what it replaced, how often it was used, and why it has its form."""
+    with looking(chosen, no_encode=no_encode) as memories:
+        memory = memories.get(id)
+        reasons = memories.why(memory.id)
+    if as_json:
+        emit_json({"id": memory.id, "title": memory.title, "why": reasons})
+    else:
+        emit(
+            click.style(memory.id, fg=colour(memory.kind), bold=True)
+            + f"  {shortened(title(memory), width() - len(memory.id) - 2)}"
+        )
+        for reason in reasons:
+            first, *rest = wrapped(reason, "  ")
+            emit("\n".join([f"- {first[2:]}", *rest]))
+    return OK
+
+
+@click.command(
+    epilog=examples(
+        "hotset memory graph",
+        "hotset memory graph sem-7ha2c0de --depth 2",
+        "hotset memory graph --dot | dot -Tsvg > memories.svg",
+    )
+)
+@click.argument("id", type=as_text, default="")
+@of_project
+@click.option("--depth", type=click.IntRange(1, 20), default=1, show_default=True, help="How many links away from ID.")
+@click.option("--dot", "as_dot", is_flag=True, help="Print it for Graphviz.")
+@no_encode
+@as_json
+def graph(chosen: Chosen, id: str, *, depth: int, as_dot: bool, no_encode: bool, as_json: bool) -> int:
+    """How memories hang together: all that are linked, or what is around one."""
+    from hotset.surfaces.cli.memory_graph import dot, tree  # noqa: PLC0415 - for this alone
+
+    if as_dot and as_json:
+        raise click.UsageError("--dot and --json do not go together")
+    with looking(chosen, no_encode=no_encode) as memories:
+        root = memories.get(id).id if id else None
+        drawn = memories.graph(root or "", depth=depth)
+    linked = {end for link in drawn.links for end in (link.of, link.to)}
+    shown = [memory for memory in drawn.memories if memory.id in linked or memory.id == root]
+    if as_json:
+        briefly = [{"id": m.id, "kind": m.kind, "title": m.title, "standing": m.standing, "created": m.created} for m in shown]
+        emit_json({"memories": briefly, "links": drawn.links})
+    elif as_dot:
+        emit(dot(shown, drawn.links))
+    else:
+        for line in tree(shown, drawn.links, root):
+            emit(shortened(line, width()))
+    if not drawn.links:
+        say(f"no links yet; find what memories have in common: {chosen.hint('memory consolidate')}", quiet=chosen.quiet)
+    return OK if drawn.links or root else FOUND
+
+
+def when_meant(option: str, typed: str, now: float) -> tuple[float | None, float | None]:
+    """From when until when: `2d` is two days ago, a day is all of it, and so is "last week". Raises `BadInput`."""
+    from hotset.sources.memory.recalling.when import spoken  # noqa: PLC0415 - for those who ask
+
+    if _AGO.fullmatch(typed):
+        moment = moment_meant(typed, now)
+        return moment, moment
+    said = spoken(typed, now)
+    if said.words or (said.since is None and said.until is None):
+        raise BadInput(f'{option} {typed!r}: say 12h, 2d or 1w, a date like 2026-11-15, or words such as "last week"')
+    return (said.since if said.since is not None else said.until), (said.until if said.until is not None else now)
+
+
+def _others(chosen: Chosen, *narrowed: object) -> str:
+    if any(narrowed):
+        return "; see all: " + chosen.hint("memory list --standing any")
+    return f"; sessions have to go through hotset ({chosen.hint('wrap AGENT')}), or: {chosen.hint('memory add TEXT')}"
+
+
+def _titles(memories: Memories, ids: list[MemoryId]) -> dict[MemoryId, str]:
+    titles = {}
+    for id in list(dict.fromkeys(ids))[:_MOST_LINKED]:
+        with suppress(NotFound):
+            titles[id] = title(memories.get(id))
+    return titles
+
+
+def _fields(noun: Any) -> dict[str, Any]:
+    """A dataclass's own fields, by name, as they are."""
+    return {name: getattr(noun, name) for name in noun.__dataclass_fields__}
+
+
+def _found(item: Recalled) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "kind": item.kind,
+        "title": item.title,
+        "text": item.text,
+        "time": item.time,
+        "score": round(item.score, 4),
+        "why": item.why,
+        "signals": {name: round(value, 4) for name, value in item.signals.items()},
+        "standing": None if item.memory is None else item.memory.standing,
+        "page": item.page,
+        "speaker": item.speaker,
+    }
+
+
+def _tell_found(item: Recalled, now: float) -> None:
+    about = ", ".join(filter(None, (item.kind, item.speaker, ago(item.time, now))))
+    heading = " ".join(plain(item.title).split())
+    head = f"{item.score:.2f}  {item.id}  {about}"
+    emit(
+        click.style(f"{item.score:.2f}  ", dim=True)
+        + click.style(item.id, fg=colour(item.kind), bold=True)
+        + f"  {plain(about)}  {shortened(heading, max(20, width() - len(head) - 2))}"
+    )
+    if " ".join(plain(item.text).split()) != heading:
+        emit("\n".join(wrapped(item.text, " " * 6, _EXCERPT_LINES)))
+    if item.why:
+        emit(click.style("\n".join(wrapped(f"because {'; '.join(item.why)}", " " * 6)), dim=True))
+    if item.memory is None and item.page is not None:
+        emit(click.style(f"      hotset recall {item.page}", dim=True))
+    emit("")

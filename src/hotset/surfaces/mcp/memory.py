@@ -1,0 +1,195 @@
+"""What was learned in earlier sessions, over MCP: five tools that an agent asks step by step, the cheapest first.
+
+A model reads their descriptions with each request, so they are as short as they can be; names, order and schemas never change.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hotset.config import Config
+from hotset.errors import Malformed
+from hotset.nouns.memory import MemoryKind, Task, Trust
+from hotset.nouns.retrieval import MAX_TOKENS
+from hotset.sources.memory.naming import is_memory_id
+from hotset.surfaces.mcp.arguments import Arguments
+from hotset.surfaces.mcp.protocol import Said, Tool
+from hotset.surfaces.remembering import became
+
+if TYPE_CHECKING:
+    from hotset.runtime.memories import Memories
+    from hotset.surfaces.mcp.project import Project
+
+INDEX, TIMELINE, RECALL, REMEMBER, FORGET = "memory_index", "memory_timeline", "recall_memory", "remember", "forget"
+AGENT = "agent"
+"""Who put into words what a model asked to be remembered: the protocol does not say which model that is."""
+
+_INDEX_TOKENS, _TIMELINE_TOKENS = 100, 500
+_MOST_CHARS = 8000  # characters of one thing to remember: a page; more is a file, not a memory
+_MOST_RECALLED = 10
+_KINDS = (
+    MemoryKind.FACT,
+    MemoryKind.PROCEDURE,
+    MemoryKind.PITFALL,
+    MemoryKind.LEARNING,
+    MemoryKind.LEDGER,
+    MemoryKind.HANDOFF,
+)
+_NOTHING = f"[hotset: nothing is remembered yet; {REMEMBER} keeps what later sessions should know]"
+_HOW = f"{RECALL}(query) tells more, {TIMELINE}() what was done lately"
+
+_TEXT: dict[str, Any] = {"type": "string"}
+_Call = Callable[["Memories", Arguments, str], Said]
+
+
+def memory_tools(project: Project, config: Config) -> tuple[Tool, ...]:
+    """In the order in which they are listed, also where memory is switched off: then they say so."""
+    tool = partial(_tool, _Door(project, config, f"mcp-{secrets.token_hex(4)}"))
+    return (
+        tool(
+            INDEX,
+            "What is remembered",
+            "What is remembered of earlier sessions: topics and their sizes. Ask first, it is short.",
+            _index,
+            query={**_TEXT, "description": "your task"},
+            max_tokens=_budget(_INDEX_TOKENS),
+        ),
+        tool(
+            TIMELINE,
+            "What was done lately",
+            "What was done and decided in earlier sessions and what is open, in lines with ids.",
+            _timeline,
+            query=_TEXT,
+            topic=_TEXT,
+            max_tokens=_budget(_TIMELINE_TOKENS),
+        ),
+        tool(
+            RECALL,
+            "Recall memories",
+            "Memories that fit a question, best first: facts, how things are done, what failed and what helped. "
+            'Understands "last week". Or one memory, whole, by its id.',
+            _recall,
+            query=_TEXT,
+            id=_TEXT,
+            task={**_TEXT, "enum": list(map(str, Task))},
+            max_tokens=_budget(MAX_TOKENS),
+        ),
+        tool(
+            REMEMBER,
+            "Remember something",
+            "Keep for later sessions what is worth knowing and not in the code: decisions, preferences, what failed and why, "
+            "where the work stands. One thing each.",
+            _remember,
+            required=("text",),
+            text=_TEXT,
+            kind={**_TEXT, "enum": list(map(str, _KINDS)), "default": str(MemoryKind.FACT)},
+            title=_TEXT,
+        ),
+        tool(
+            FORGET,
+            "Forget a memory",
+            "Forget a memory that is wrong. A person can bring it back.",
+            _forget,
+            required=("id",),
+            id=_TEXT,
+            why=_TEXT,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Door:
+    """Where the answers come from."""
+
+    project: Project
+    config: Config
+    session: str
+    """Of a client that has none: it has this process for itself, or shares it with others like it."""
+
+    def answer(self, call: _Call, arguments: Arguments, session: str, *, makes: bool) -> Said:
+        if not self.config.memory.enabled:
+            return Said(_off(self.config), failed=True)
+        return call(self.project.memories(makes=makes), arguments, session or self.session)
+
+
+def _tool(
+    door: _Door,
+    name: str,
+    title: str,
+    description: str,
+    call: _Call,
+    /,
+    *,
+    required: tuple[str, ...] = (),
+    **properties: dict[str, Any],
+) -> Tool:
+    def answered(given: Mapping[str, Any], session: str) -> Said:
+        return door.answer(call, Arguments(name, given, properties), session, makes=name == REMEMBER)
+
+    schema = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+    keeps = name in (REMEMBER, FORGET)
+    return Tool(name, title, description, schema, answered, reads=not keeps, keeps=keeps)
+
+
+def _budget(default: int) -> dict[str, Any]:
+    return {"type": "integer", "default": default}
+
+
+def _off(config: Config) -> str:
+    return (
+        f"[hotset: memory is switched off ({config.origins['memory']}); whoever you work for can switch it on: HOTSET_MEMORY=1, "
+        "or enabled = true under [memory] in config.toml. Go on without it]"
+    )
+
+
+def _index(memories: Memories, given: Arguments, session: str) -> Said:
+    told = memories.index(given.text("query"), max_tokens=given.max_tokens(_INDEX_TOKENS), session=session, how=_HOW)
+    return _told(told.text)
+
+
+def _timeline(memories: Memories, given: Arguments, session: str) -> Said:
+    topics = tuple(filter(None, (given.text("topic"),)))
+    most = given.max_tokens(_TIMELINE_TOKENS)
+    return _told(memories.timeline(given.text("query"), topics=topics, max_tokens=most, session=session).text)
+
+
+def _recall(memories: Memories, given: Arguments, session: str) -> Said:
+    id, most = given.text("id").strip("[]"), given.max_tokens()
+    task = given.one_of("task", tuple(map(str, Task)))
+    query = given.text("query") if id else given.words("query")
+    if not id and is_memory_id(query.strip("[]")):
+        id = query.strip("[]")
+    if id:
+        return _told(memories.read(id, max_tokens=most, session=session).text)
+    answer = memories.recall(query, task=task, most=_MOST_RECALLED, max_tokens=most, session=session)
+    if not answer.recall.items:
+        return Said(f"[hotset: nothing is remembered of that; try other words, or {INDEX}() for what there is]")
+    return _told(answer.text)
+
+
+def _remember(memories: Memories, given: Arguments, session: str) -> Said:
+    given.words("text")
+    text = given.whole_text("text", _MOST_CHARS)
+    kind = given.one_of("kind", tuple(map(str, _KINDS))) or str(MemoryKind.FACT)
+    begun = time.time()
+    memory = memories.remember(text, kind=kind, title=given.text("title"), by=AGENT, trust=Trust.AGENT, session=session)
+    return Said(f"[hotset: {became(memory, memories.shown(memory.id).links, begun)}]")
+
+
+def _forget(memories: Memories, given: Arguments, _session: str) -> Said:
+    id = given.text("id").strip("[]")
+    if not id:
+        raise Malformed(f"{FORGET}: say which one by its id, as {RECALL} gives it")
+    memory = memories.get(id)
+    memories.forget(memory.id, why=given.text("why") or "an agent asked for it")
+    return Said(f"[hotset: [{memory.id}] is forgotten; a person can bring it back: hotset memory restore {memory.id}]")
+
+
+def _told(text: str) -> Said:
+    """What is told says itself that it is data."""
+    return Said(text or _NOTHING)
