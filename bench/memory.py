@@ -115,10 +115,10 @@ def main() -> None:
     }
     quick = ",".join(parts if os.environ.get(LARGE) else _QUICK)
     wanted = os.environ.get(PARTS, quick).split(",")
-    sets: Sets = json.loads(_RESULTS.read_text())["sets"] if _RESULTS.exists() else {}
     for name in wanted:
-        sets |= parts[name]()
-        tell("memory", sets)  # each time: there are minutes between them
+        made = parts[name]()
+        known: Sets = json.loads(_RESULTS.read_text())["sets"] if _RESULTS.exists() else {}
+        tell("memory", known | made)  # each time: there are minutes between them
 
 
 # Is the evidence found?

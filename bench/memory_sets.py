@@ -183,8 +183,8 @@ class Bm25:
             for word, often in row.items():
                 found[word].append((at, often))
         for word, pairs in found.items():
-            at, often = zip(*pairs, strict=True)
-            self.posts[word] = np.array(at), np.array(often, np.float64)
+            places, counts = zip(*pairs, strict=True)
+            self.posts[word] = np.array(places), np.array(counts, np.float64)
         return self
 
     def scores(self, question: str) -> Floats:
@@ -201,7 +201,7 @@ _STEMS: dict[str, tuple[str, ...]] = {}
 
 
 def tokens(text: str) -> list[str]:
-    stems = []
+    stems: list[str] = []
     for word in _WORD.findall(split([text])[0].lower()):
         if word not in _STEMS:
             _STEMS[word] = tuple(words_of(word))

@@ -175,19 +175,23 @@ def test_a_rollback_of_nothing_in_particular_is_refused(desk: Desk):
     assert desk.run("memory", "rollback", "--source", "nowhere", "--yes").code == 1
 
 
-def test_consolidation_tells_what_it_found_and_can_be_undone(filled: Desk):
-    for number in range(3):
-        by_an_agent(filled, f"The staging host is called heron{number}", "fact")
+def test_consolidation_tells_what_it_did_and_can_be_undone(desk: Desk):
+    same = "ploads are retried three times with a backoff of two seconds"
+    for text in (f"U{same}", f"The u{same}", f"U{same}.".replace("times", "times,")):
+        by_an_agent(desk, text, "learning")
+    assert len(desk.run("memory", "list", "--json").json()) == 3
 
-    first = filled.run("memory", "consolidate", "--json")
-    again = filled.run("memory", "consolidate")
+    done = desk.run("memory", "consolidate", "--json").json()
+    merged = desk.run("memory", "list", "--standing", "merged", "--json").json()
+    again = desk.run("memory", "consolidate")
 
-    assert first.code == 0
-    assert {"run", "clusters", "facts", "pitfalls", "merged", "links", "superseded"} <= set(first.json())
-    assert again.code == 0
-    runs = filled.run("memory", "undo", "--json").json()
-    for run in runs:
-        assert filled.run("memory", "undo", run["run"]).code in (0, 1)
+    assert {"run", "clusters", "facts", "pitfalls", "merged", "links", "superseded"} <= set(done)
+    assert (done["merged"], len(merged)) == (2, 2)
+    assert (again.code, again.out) == (0, "nothing new\n")
+    assert done["run"] in [each["run"] for each in desk.run("memory", "undo", "--json").json()]
+    assert desk.run("memory", "undo", done["run"]).code == 0
+    assert len(desk.run("memory", "list", "--json").json()) == 3
+    assert desk.run("memory", "undo", "consolidate-never").code == 1
 
 
 @pytest.mark.parametrize("form", ["markdown", "loki"])

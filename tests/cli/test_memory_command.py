@@ -196,10 +196,12 @@ def test_a_bar_shows_how_far_it_is_where_somebody_watches(filled: Desk):
 
 
 def test_memory_that_is_switched_off_says_how_to_switch_it_on(shop: Desk):
-    ran = shop.run("memory", "list", env={"HOTSET_MEMORY": "0"})
-
-    assert ran.code == 2
-    assert "HOTSET_MEMORY" in ran.err
+    off = {"HOTSET_MEMORY": "0"}
+    for command in (("search", "releases"), ("add", "Something new."), ("timeline",)):
+        ran = shop.run("memory", *command, env=off)
+        assert ran.code == 2
+        assert "HOTSET_MEMORY" in ran.err
+    assert shop.run("memory", "list", "--no-encode", env=off).code == 0  # what is there can be looked at and taken back
 
 
 def test_every_question_is_answered_however_it_was_meant(desk: Desk):

@@ -142,6 +142,8 @@ class Machine:
         if config.knobs_for("").prefetch.mode is not Prefetching.OFF:
             machine.follower.nudge()  # opens the index: the first prompt may find something already
         machine.background.spawn(asyncio.to_thread(tokens.warm), "load the tokenizer")  # or the first call would wait for it
+        if machine.reminding is not None:
+            machine.background.spawn(asyncio.to_thread(machine.memories.warm), "make ready to recall")
         if isinstance(machine.toolbox, Toolbox):
             machine.tending = machine.background.spawn(machine._tend(machine.toolbox), "tend the tools")
         return machine

@@ -21,6 +21,7 @@ from hotset.errors import BadConfig, BadInput, HotsetError, NotFound
 from hotset.index.port import Index
 from hotset.nouns.memory import (
     Detail,
+    Episode,
     Layer,
     Memory,
     MemoryId,
@@ -43,16 +44,13 @@ from hotset.runtime.memory_telling import Answer, Reminder, Telling, arrangement
 from hotset.sources.memory.disclosing.economics import Occasion
 from hotset.sources.memory.disclosing.telling import Told
 from hotset.sources.memory.disclosing.unfolding import Room, Unfolded
-from hotset.sources.memory.encoding.reading import OUTCOME
-from hotset.sources.memory.encoding.remembering import remembered
-from hotset.sources.memory.following import follow_memories
-from hotset.sources.memory.recalling.recall import Asking
 from hotset.sources.memory.recalling.weights import DEFAULT
 from hotset.sources.memory.waiting import Waiting
 from hotset.store.port import Store
 
 if TYPE_CHECKING:
     from hotset.sources.memory.managing.consolidating import Consolidated
+    from hotset.sources.memory.managing.rollback import TakenBack
     from hotset.sources.memory.recalling.adapting import Adapted
 
 Progress = Callable[[str, int, int], None]
@@ -95,15 +93,21 @@ class Memories:
         store: Callable[[], Store],
         index: Callable[[], Index | None],
         clock: Callable[[], float] = time.time,
+        *,
+        logged: bool = True,
     ) -> None:
-        """`store` raises a `HotsetError` while there is none; `index` gives None."""
+        """`store` raises a `HotsetError` while there is none; `index` gives None.
+
+        What models are told is `logged`: it costs tokens, and what they read of it says what was of use. Where people look, only
+        what is asked in the name of a session is.
+        """
         self._config = config
         self._store = store
         self._index = index
         self._clock = clock
         self._folder = config.folder / MEMORY
         self.waiting = Waiting(self._folder)
-        self._telling = Telling(self._folder, index, clock)
+        self._telling = Telling(self._folder, index, clock, logged=logged)
         self._continuity = Continuity(config.project, self._folder)
         self._encoding = threading.Lock()
         self.by_rules: deque[MemoryId] = deque(maxlen=_MOST_BY_RULES)
@@ -112,6 +116,18 @@ class Memories:
     @property
     def enabled(self) -> bool:
         return self._config.memory.enabled
+
+    def warm(self) -> None:
+        """Loads what the first prompt needs, while nobody waits."""
+        import hotset.sources.memory.recalling.recall  # noqa: F401, PLC0415 - numpy, which the start does not wait for
+        from hotset.sources.memory.recalling.tasks import detect  # noqa: PLC0415
+        from hotset.sources.memory.recalling.when import spoken  # noqa: PLC0415
+
+        detect("")
+        spoken("", self._clock())
+        with suppress(HotsetError):
+            self.waiting.look(self._open())
+            self._telling.overview(self._open())
 
     # What a model or a person asks
 
@@ -136,6 +152,8 @@ class Memories:
         """What is remembered of it, and why that: memories, and the words that were said. Raises `BadInput`."""
         if not query.strip():
             raise BadInput("what is to be recalled? Ask with a few words")
+        from hotset.sources.memory.recalling.recall import Asking  # noqa: PLC0415 - numpy
+
         wanted = frozenset(changing.kind_named(kind) for kind in kinds)
         asking = Asking(query, self._clock(), task=task_named(task) if task else None, kinds=wanted, talk=not wanted, most=most)
         store = self._open()
@@ -182,6 +200,8 @@ class Memories:
         detail: Detail = None,
     ) -> Memory:
         """Keeps what somebody put into words, and settles what it means for older memories. The same words are kept once."""
+        from hotset.sources.memory.encoding.remembering import remembered  # noqa: PLC0415 - a tenth of a second
+
         store, now = self._open(), self._clock()
         source = Provenance(by, SessionId(session) if session else None, agent)
         words = changing.worded(text)
@@ -202,7 +222,7 @@ class Memories:
         return store.memory(kept.absorbed.get(made.id, made.id))
 
     def forget(self, id: str, *, erase: bool = False, why: str = "") -> Memory | None:
-        store = self._open()
+        store = self._store()
         if not erase:
             return changing.forget(store, id, why)
         erased, index = changing.erase(store, id), self._index()
@@ -214,7 +234,7 @@ class Memories:
     # What people look at and correct
 
     def get(self, id: str) -> Memory:
-        return changing.meant(self._open(), id)
+        return changing.meant(self._store(), id)
 
     def list(
         self,
@@ -229,7 +249,7 @@ class Memories:
         """The newest first. Without standings everything but what was forgotten or merged."""
         every = (
             memory
-            for memory in self._open().memories(kinds or _LISTED, standings or _SEEN)
+            for memory in self._store().memories(kinds or _LISTED, standings or _SEEN)
             if (not topic or topic in memory.topics)
             and (since is None or memory.created >= since)
             and (until is None or memory.created < until)
@@ -239,7 +259,7 @@ class Memories:
         return iter(nlargest(limit, every, key=_newest))
 
     def shown(self, id: str) -> Shown:
-        store = self._open()
+        store = self._store()
         memory = changing.meant(store, id)
         links = tuple(store.memory_links(memory.id))
         uses = store.memory_uses([memory.id]).get(memory.id, Uses())
@@ -257,8 +277,11 @@ class Memories:
         confidence: float | None = None,
         pinned: bool | None = None,
     ) -> Memory:
+        store = self._store()
+        if ending is not None:
+            self._tell_ending(store, changing.meant(store, id), str(changing.ending_named(ending)))
         return changing.edit(
-            self._open(),
+            store,
             id,
             text=text,
             title=title,
@@ -269,11 +292,13 @@ class Memories:
         )
 
     def confirm(self, id: str) -> Memory:
-        return changing.confirm(self._open(), id)
+        return changing.confirm(self._store(), id)
 
     def outcome(self, session: str, ending: str) -> None:
         """How the latest task of a session came out, told by whoever knows."""
-        store, wanted = self._open(), changing.ending_named(ending)
+        from hotset.sources.memory.encoding.reading import OUTCOME  # noqa: PLC0415 - only where somebody tells
+
+        store, wanted = self._store(), changing.ending_named(ending)
         last = max((turn.number for turn in store.turns(store.session(SessionId(session)).id)), default=0)
         told = Event(OUTCOME, self._clock(), SessionId(session), last, {"outcome": str(wanted)})
         store.keep(told).result(_KEEP_SECONDS)
@@ -282,11 +307,11 @@ class Memories:
     def why(self, id: str) -> tuple[str, ...]:
         from hotset.runtime.memory_explaining import explained  # noqa: PLC0415 - only where somebody asks
 
-        return explained(self.shown(id), self._open())
+        return explained(self.shown(id), self._store())
 
     def graph(self, id: str = "", *, depth: int = 1) -> Graph:
         """What is linked with what: around one memory, or the links of all."""
-        store = self._open()
+        store = self._store()
         links = list(dict.fromkeys(_around(store, changing.meant(store, id).id, depth) if id else store.memory_links()))
         named = dict.fromkeys(each for link in links for each in (link.of, link.to))
         if id:
@@ -340,32 +365,54 @@ class Memories:
         return learned
 
     def runs(self) -> Sequence[tuple[str, int, float]]:
-        return self._open().memory_runs()
+        return self._store().memory_runs()
 
     def undo(self, run: str) -> int:
         from hotset.sources.memory.managing.undoing import undo  # noqa: PLC0415 - only where somebody asks
 
-        return undo(self._open(), run, self._clock())
+        return undo(self._store(), run, self._clock())
 
     def economics(self, session: str = "") -> Sequence[SessionEconomics]:
         """What memories cost and saved, session by session, the newest first."""
-        return economics(self._open(), SessionId(session) if session else None)
+        return economics(self._store(), SessionId(session) if session else None)
 
     def settle_up(self, session: SessionId, occasion: Occasion) -> tuple[Event, ...]:
         """Looks at what memories cost in a session, and acts where they cost too much. Gives what was done."""
         return settle_up(self._open(), self._telling, session, occasion, self._clock())
+
+    def would_take_back(self, *, place: str = "", session: str = "", agent: str = "", by: str = "") -> TakenBack:
+        """What `rollback` would do."""
+        from hotset.sources.memory.managing.rollback import Origin, take_back  # noqa: PLC0415 - only where somebody asks
+
+        return take_back(self._store(), Origin(place, session, agent, by), self._clock())
+
+    def follow(self, progress: Progress | None = None, seconds: float = 30.0) -> None:
+        """Brings the index up to what is remembered and was said, as far as there is time."""
+        from hotset.sources.history.following import follow  # noqa: PLC0415 - with the index, and not before
+        from hotset.sources.memory.following import follow_memories  # noqa: PLC0415
+
+        store, index, until = self._store(), self._index(), time.monotonic() + seconds
+        if index is None:
+            return
+        passed = 0
+        while time.monotonic() < until:
+            stint = time.monotonic() + _INDEX_SECONDS
+            if not (more := follow(store, index, stint) + follow_memories(store, index, stint)):
+                return
+            passed += more
+            (progress or silent)("index what was said", passed, 0)
 
     def rollback(self, *, place: str = "", session: str = "", agent: str = "", by: str = "") -> tuple[MemoryId, ...]:
         from hotset.sources.memory.managing.rollback import rollback  # noqa: PLC0415 - only where somebody asks
 
         if not (place or session or agent or by):
             raise BadInput("say what to take back: a place, a session, an agent, or who put it into words")
-        return rollback(self._open(), self._clock(), place=place, session=session, agent=agent, by=by)
+        return rollback(self._store(), self._clock(), place=place, session=session, agent=agent, by=by)
 
     def restore(self, ids: Sequence[str] = (), *, run: str = "") -> int:
         from hotset.sources.memory.managing.undoing import restore  # noqa: PLC0415 - only where somebody asks
 
-        store = self._open()
+        store = self._store()
         if run:
             return self.undo(run)
         return restore(store, [changing.meant(store, id).id for id in ids], self._clock())
@@ -376,7 +423,7 @@ class Memories:
         """Writes every memory into a folder. Gives how many. Raises `BadInput`."""
         from hotset.sources.memory.files.exchanging import Form, export_memories  # noqa: PLC0415 - only where somebody asks
 
-        return export_memories(self._open(), folder, Form(form), progress or silent).memories
+        return export_memories(self._store(), folder, Form(form), progress or silent).memories
 
     def import_(self, folder: Path, form: str = "", *, trusted: bool = False, progress: Progress | None = None) -> int:
         """Takes in what a folder says; `trusted` where a person stands for it. Gives how many are new or changed."""
@@ -401,6 +448,10 @@ class Memories:
     def continuity_off(self) -> None:
         self._continuity.switch(on=False)
 
+    def accept_continuity(self) -> bool:
+        """A person stands for what the file says now: it is told as theirs. False where there is none."""
+        return self._continuity.accept()
+
     def continuity(self) -> str | None:
         """What the file says; None where there is none. Raises `BadInput` where it cannot be read."""
         return self._continuity.text()
@@ -420,10 +471,20 @@ class Memories:
 
     def _index_them(self, store: Store) -> None:
         """What was kept just now is found by whoever asks next; what takes longer is left to whoever follows the store."""
+        from hotset.sources.memory.following import follow_memories  # noqa: PLC0415 - with the index, and not before
+
         index = self._index()
         if index is not None:
             with suppress(HotsetError, OSError):
                 follow_memories(store, index, time.monotonic() + _INDEX_SECONDS)
+
+    def _tell_ending(self, store: Store, memory: Memory, ending: str) -> None:
+        """So that it holds when the session goes on and is looked at again."""
+        from hotset.sources.memory.encoding.reading import OUTCOME  # noqa: PLC0415 - only where somebody tells
+
+        if isinstance(memory.detail, Episode) and memory.source.session is not None:
+            told = Event(OUTCOME, self._clock(), memory.source.session, memory.detail.turns[1], {"outcome": ending})
+            store.keep(told).result(_KEEP_SECONDS)
 
     def _keep_continuity(self) -> None:
         if self._continuity.is_on:
@@ -446,7 +507,10 @@ class Memories:
         return partial(near, store, self._index())
 
     def _open(self) -> Store:
-        """Raises `BadConfig` where the operator wants no memory, and a `HotsetError` while there is no store."""
+        """Raises `BadConfig` where the operator wants no memory, and a `HotsetError` while there is no store.
+
+        What is remembered already can be looked at and taken back all the same: see `_store`.
+        """
         if not self._config.memory.enabled:
             origin = self._config.origins.get("memory", "")
             raise BadConfig(f"memory is switched off ({origin}): HOTSET_MEMORY=on, or enabled = true in [memory]")
@@ -455,7 +519,7 @@ class Memories:
 
 @contextmanager
 def open_memories(config: Config) -> Iterator[Memories]:
-    """For a process of its own that looks and goes. Raises `NotFound` where nothing was ever kept of the project."""
+    """For a person, in a process of its own that looks and goes."""
     from hotset.runtime.following import open_index  # noqa: PLC0415 - with the index
     from hotset.store.sqlite import SqliteStore  # noqa: PLC0415
 
@@ -471,7 +535,7 @@ def open_memories(config: Config) -> Iterator[Memories]:
                     found.append(made)
             return found[0] if found else None
 
-        yield Memories(config, lambda: store, index)
+        yield Memories(config, lambda: store, index, logged=False)
 
 
 def task_named(name: str) -> Task:

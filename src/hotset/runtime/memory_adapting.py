@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,8 +17,10 @@ from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event
 from hotset.sources.memory.disclosing.economics import LOADED
 from hotset.sources.memory.recalling.adapting import Adapted, Candidate, Logged, adapt
-from hotset.sources.memory.recalling.recall import Recalled
 from hotset.sources.memory.recalling.weights import DEFAULT, SIGNALS
+
+if TYPE_CHECKING:
+    from hotset.sources.memory.recalling.recall import Recalled
 
 RECALLED = "Recalled"
 """The name of the event."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,7 +13,7 @@ from hotset.nouns.deposit import Erased, Remembered
 from hotset.nouns.memory import Ending, Memory, MemoryId, MemoryKind, Standing, Trust
 from hotset.runtime.memory_making import PERSON, next_version
 from hotset.sealing import seal
-from hotset.sources.memory.naming import is_memory_id, is_same
+from hotset.sources.memory.naming import is_same
 from hotset.store.port import Store
 
 _KEEP_SECONDS = 30.0
@@ -20,21 +21,24 @@ _TRIES = 3
 _LONGEST = 20_000
 """Characters of a memory. More is a document: it belongs into a file, and a memory may say which."""
 
+_BEGINNING = re.compile(r"[a-z]+-[a-z0-9-]{0,80}")
 _ONE_LINE = 200
 _NAMED = 6
 
 
 def meant(store: Store, id: str) -> Memory:
     """The memory by its id, or by a beginning of it. Raises `NotFound`, and `BadInput` where several begin so."""
-    try:
-        return store.memory(MemoryId(id))
-    except NotFound:
-        found = store.memory_match(id) if is_memory_id(id) or id.endswith("-") else ()
+    found: Sequence[MemoryId] = ()
+    if _BEGINNING.fullmatch(id):
+        try:
+            return store.memory(MemoryId(id))
+        except NotFound:
+            found = store.memory_match(id)
     if len(found) == 1:
         return store.memory(found[0])
     if found:
         raise BadInput(f"several memories begin with {id}: {', '.join(found[:_NAMED])}; say more of it")
-    raise NotFound(f"no memory {id[:80]}; `hotset memory list` shows them")
+    raise NotFound(f"no memory {id[:80]!r}; `hotset memory list` shows them")
 
 
 def changed(store: Store, id: str, change: Callable[[Memory], Memory], why: str) -> Memory:

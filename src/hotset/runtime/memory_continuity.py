@@ -11,7 +11,7 @@ import msgspec
 from hotset.nouns.memory import Ending, Memory, MemoryId, MemoryKind, Pitfall, Standing
 from hotset.sources.memory.disclosing.overview import Line, Overview
 from hotset.sources.memory.disclosing.telling import Told, day, one_line
-from hotset.sources.memory.files.continuity import Parts, told_continuity
+from hotset.sources.memory.files.continuity import Parts, digest_of, told_continuity
 from hotset.sources.memory.files.continuity_file import load_continuity, write_continuity
 from hotset.store.folder import private_folder, write_whole
 from hotset.store.port import Store
@@ -33,7 +33,7 @@ _UNFINISHED = frozenset({Ending.FAILURE, Ending.PARTIAL})
 class _Kept(msgspec.Struct, frozen=True):
     on: bool = False
     accepted: tuple[str, ...] = ()
-    """Hashes of the versions that hotset wrote."""
+    """Hashes of the versions that hotset wrote, or that a person stands for."""
 
 
 class Continuity:
@@ -64,12 +64,25 @@ class Continuity:
         return Told(told.text, told.tokens)
 
     def write(self, store: Store, overview: Overview) -> Path:
-        """Brings it up to date. Raises `BadInput`."""
-        written = write_continuity(self._project, parts(store, overview))
+        """Brings it up to date; what others wrote in it becomes nobody's word by that. Raises `BadInput`."""
         kept = self._read()
-        if written.digest not in kept.accepted:
-            self._write(msgspec.structs.replace(kept, accepted=(*kept.accepted, written.digest)[-_MOST_ACCEPTED:]))
+        written = write_continuity(self._project, parts(store, overview), frozenset(kept.accepted))
+        if written.trusted:
+            self._accept(written.digest)
         return written.path
+
+    def accept(self) -> bool:
+        """A person stands for what the file says now. False where there is none."""
+        text = self.text()
+        if text is None:
+            return False
+        self._accept(digest_of(text))
+        return True
+
+    def _accept(self, digest: str) -> None:
+        kept = self._read()
+        if digest not in kept.accepted:
+            self._write(msgspec.structs.replace(kept, accepted=(*kept.accepted, digest)[-_MOST_ACCEPTED:]))
 
     def _read(self) -> _Kept:
         try:

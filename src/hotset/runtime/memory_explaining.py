@@ -129,10 +129,11 @@ def _detail(memory: Memory) -> Iterator[str]:
                     for action in episode.actions[:_ACTIONS]
                 )
         case Procedure() as procedure:
-            yield from (f"{number}. {step}" for number, step in enumerate(procedure.steps, 1))
+            steps = [step for step in procedure.steps if step not in memory.text]
+            yield from (f"{number}. {step}" for number, step in enumerate(steps, 1))
         case Pitfall() as pitfall:
             parts = (("Fails", pitfall.what), ("Because", pitfall.why), ("Instead", pitfall.instead))
-            yield from (f"{name}: {words}" for name, words in parts if words)
+            yield from (f"{name}: {words}" for name, words in parts if words and words not in memory.text)
         case Checkpoint() as point:
             parts = (("Done", "; ".join(point.done)), ("Doing", point.doing), ("Next", "; ".join(point.next)))
             yield from (f"{name}: {words}" for name, words in parts if words)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hotset.nouns.memory import MemoryKind, Pitfall, Task
-from hotset.sources.memory.recalling.recall import Recalled
 from hotset.window.slice.words import stem, terms
+
+if TYPE_CHECKING:
+    from hotset.sources.memory.recalling.recall import Recalled
 
 _LEAST_SHARED = 2
 _LEAST_SHARE = 0.2

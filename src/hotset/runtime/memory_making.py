@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from hotset.errors import Conflict
 from hotset.nouns.deposit import Remembered
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Standing
 from hotset.nouns.page import SessionId
-from hotset.sources.memory.encoding.encode import encode
-from hotset.sources.memory.encoding.reading import read_session
-from hotset.sources.memory.managing.superseding import Settled, settle
 from hotset.sources.memory.managing.versions import RULES, joined
 from hotset.sources.memory.naming import is_same
 from hotset.store.port import Store
+
+if TYPE_CHECKING:
+    from hotset.sources.memory.managing.superseding import Settled
 
 PERSON = "person"
 """Who put a memory into words, where it was a person."""
@@ -36,12 +37,17 @@ class Made:
 
 def remember_session(store: Store, session: SessionId, now: float, similar: Similar) -> Made:
     """What a session came to, as far as it went. Said again, it writes nothing."""
+    from hotset.sources.memory.encoding.encode import encode  # noqa: PLC0415 - a tenth of a second that no start pays
+    from hotset.sources.memory.encoding.reading import read_session  # noqa: PLC0415
+
     encoded = encode(read_session(store, session, now))
     return keep_memories(store, encoded.memories, encoded.links, now, similar)
 
 
 def keep_memories(store: Store, made: Sequence[Memory], links: Iterable[MemoryLink], now: float, similar: Similar) -> Made:
     """Keeps what is new about these, with all that it means for older ones, in one commit."""
+    from hotset.sources.memory.managing.superseding import settle  # noqa: PLC0415 - as above
+
     given = tuple(links)
     for left in reversed(range(_TRIES)):
         fresh = [version for memory in made if (version := _version(memory, store, now)) is not None]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hotset.errors import HotsetError, NotFound
 from hotset.index.port import Index
@@ -28,10 +29,11 @@ from hotset.sources.memory.disclosing.topics_shown import fitting_topics, told_i
 from hotset.sources.memory.disclosing.unfolding import Load, Room, Unfolded, is_bypassed, unfold
 from hotset.sources.memory.managing.forms import layer_of
 from hotset.sources.memory.naming import is_memory_id, memory_id
-from hotset.sources.memory.recalling.recall import Asking, Recall, Recalled, recall
-from hotset.sources.memory.recalling.tasks import detect
 from hotset.sources.memory.recalling.weights import from_dict
 from hotset.store.port import Store
+
+if TYPE_CHECKING:
+    from hotset.sources.memory.recalling.recall import Asking, Recall, Recalled
 
 ARRANGEMENT = memory_id(MemoryKind.ARRANGEMENT, "arrangement")
 """The one record that says how memories are shown in this store."""
@@ -101,10 +103,13 @@ def read_deposits(id: MemoryId, tokens: int, here: Place, now: float) -> tuple[D
 class Telling:
     """Safe to use from several threads."""
 
-    def __init__(self, folder: Path, index: Callable[[], Index | None], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, folder: Path, index: Callable[[], Index | None], clock: Callable[[], float], *, logged: bool = True
+    ) -> None:
         self._folder = folder
         self._index = index
         self._clock = clock
+        self._logged = logged
         self._file: OverviewFile | None = None
 
     def overview(self, store: Store) -> Overview:
@@ -133,6 +138,8 @@ class Telling:
         return told
 
     def recall(self, store: Store, asking: Asking, max_tokens: int, session: str) -> Answer:
+        from hotset.sources.memory.recalling.recall import recall  # noqa: PLC0415 - numpy, which no start pays
+
         shape, begun = arrangement(store), time.monotonic()
         most = max(asking.most, LOGGED)
         every = recall(replace(asking, most=most, deadline=_SECONDS), self._index(), store, from_dict(shape.weights))
@@ -143,7 +150,11 @@ class Telling:
         memories = [item.memory.id for item in found.items if item.memory is not None and item.id in told.shown]
         self._happened(store, session, loads, shown=memories, task=found.task)
         with suppress(HotsetError):
-            store.keep(recalled_event(every.items, self._clock(), SessionId(session) if session else None, found.task, took))
+            self._keep(
+                store,
+                session,
+                recalled_event(every.items, self._clock(), SessionId(session) if session else None, found.task, took),
+            )
         return Answer(told.text, told.tokens, found, loads)
 
     def read(self, store: Store, memory: Memory, max_tokens: int, session: str) -> Told:
@@ -157,6 +168,9 @@ class Telling:
 
     def unfold(self, store: Store, query: str, task: Task | None, room: Room, session: str) -> Unfolded:
         """As far as a question needs: the index, the timeline where that may answer it, and memories where it does not."""
+        from hotset.sources.memory.recalling.recall import Asking, recall  # noqa: PLC0415 - as above
+        from hotset.sources.memory.recalling.tasks import detect  # noqa: PLC0415
+
         wanted, shape = task or detect(query).task, arrangement(store)
 
         def find(words: str) -> Sequence[Recalled]:
@@ -176,6 +190,9 @@ class Telling:
         self, store: Store, prompt: str, chosen: Remembering, *, opens: bool, max_tokens: int, how: str
     ) -> Reminder | None:
         """What is told with a prompt: at a session's start what there is to know, and whatever fits what is asked."""
+        from hotset.sources.memory.recalling.recall import Asking, recall  # noqa: PLC0415 - as above
+        from hotset.sources.memory.recalling.tasks import detect  # noqa: PLC0415
+
         overview = self.overview(store)
         if not overview.memories:
             return None
@@ -248,9 +265,13 @@ class Telling:
         available = self.overview(store).tokens if loads else 0
         with suppress(HotsetError):
             for load in loads:
-                store.keep(loaded_event(load, now, available=available, session=where, task=task, asked=True))
+                self._keep(store, session, loaded_event(load, now, available=available, session=where, task=task, asked=True))
             if shown:
-                store.keep(Remembered(uses=tuple(Use(id, how, now, where, task) for id in shown)))
+                self._keep(store, session, Remembered(uses=tuple(Use(id, how, now, where, task) for id in shown)))
+
+    def _keep(self, store: Store, session: str, deposit: Deposit) -> None:
+        if self._logged or session:
+            store.keep(deposit)
 
 
 def arrangement(store: Store) -> Arrangement:

@@ -30,7 +30,6 @@ from hotset.runtime.record import Record
 from hotset.runtime.reminding import Reminded
 from hotset.runtime.seeing import sees
 from hotset.runtime.using import Using
-from hotset.sources.memory.encoding.reading import OUTCOME
 from hotset.store.port import Store
 
 _SWITCH = b"x-hotset-window"
@@ -227,6 +226,8 @@ class Sending:
             self.record.also(*reminded.told.deposits(ref, self.record.asked_at))
 
     async def _came_out(self, outcome: str) -> None:
+        from hotset.sources.memory.encoding.reading import OUTCOME  # noqa: PLC0415 - only where a client tells
+
         ref = await self.record.ref(_PLACE_SECONDS)
         if ref is not None and ref.number > 1:
             self.record.also(Event(OUTCOME, self.record.asked_at, ref.session, ref.number - 1, {"outcome": outcome}))

@@ -75,6 +75,19 @@ def show(chosen: Chosen, *, as_json: bool) -> int:
     return FOUND if text is None else OK
 
 
+@continuity.command(epilog=examples("hotset continuity accept"))
+@of_project
+def accept(chosen: Chosen) -> int:
+    """You stand for what the file says now: it is told as the project's own words, until somebody changes it."""
+    with opened(chosen, makes=True) as memories:
+        is_there = memories.accept_continuity()
+    if not is_there:
+        say(f"there is no CONTINUITY.md; to keep one: {chosen.hint('continuity on')}", quiet=chosen.quiet)
+        return FOUND
+    say("accepted, as it is now", quiet=chosen.quiet)
+    return OK
+
+
 @continuity.command(epilog=examples("hotset continuity write"))
 @of_project
 @no_encode

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -14,13 +13,12 @@ from hotset.errors import HotsetError, NotFound
 from hotset.store.folder import DATABASE
 from hotset.surfaces.cli import meant
 from hotset.surfaces.cli.options import Chosen
-from hotset.surfaces.cli.terminal import console, counting, say
+from hotset.surfaces.cli.terminal import console, say
 
 if TYPE_CHECKING:
     from hotset.runtime.memories import Memories
 
 _FOLLOW_SECONDS = 30.0  # for what was kept since the last search: as a rule nothing, the first time everything
-_STINT_SECONDS = 0.3  # of that, between two steps of the bar
 
 Moved = Callable[[str, int, int], None]
 
@@ -74,23 +72,11 @@ def catch_up(memories: Memories, chosen: Chosen) -> None:
         say(f"hotset: what was said last may be missing: {error}", quiet=chosen.quiet)
 
 
-def index_up(chosen: Chosen) -> None:
+def index_up(memories: Memories, chosen: Chosen) -> None:
     """Brings what was remembered and said since into the index. What fails here costs the latest, not the search."""
-    from hotset.runtime.following import open_index  # noqa: PLC0415 - for those who search
-    from hotset.sources.memory.following import follow_memories  # noqa: PLC0415
-
-    config = chosen.config()
-    if not config.search:
-        return
-    until = time.monotonic() + _FOLLOW_SECONDS
     try:
-        with meant.reading(config) as store, closing(open_index(config.folder, config.embedding, folds=False)) as index:
-            if follow_memories(store, index, time.monotonic() + _STINT_SECONDS):
-                with counting("reading what was kept", None, quiet=chosen.quiet) as counter:
-                    while time.monotonic() < until and (
-                        passed := follow_memories(store, index, time.monotonic() + _STINT_SECONDS)
-                    ):
-                        counter.step(passed)
+        with progress(chosen) as moved:
+            memories.follow(moved, _FOLLOW_SECONDS)
     except HotsetError as error:
         say(f"hotset: what was remembered last may be missing: {error}", quiet=chosen.quiet)
 
@@ -113,6 +99,6 @@ def progress(chosen: Chosen) -> Iterator[Moved | None]:
                     bar.remove_task(task)
                 tasks.clear()
                 tasks[what] = bar.add_task(what)
-            bar.update(tasks[what], completed=done, total=of)
+            bar.update(tasks[what], completed=done, total=of or None)
 
         yield moved

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hotset.errors import BadInput
 from hotset.nouns.memory import Detail, Ending, Memory, MemoryId, MemoryKind, Pitfall, Procedure, Standing, Trust
-from hotset.surfaces.cli import agreeing, meant
+from hotset.surfaces.cli import agreeing
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.memories import as_text, catch_up, no_encode, opened, progress, session_named
 from hotset.surfaces.cli.memory_telling import KINDS, counted, tell_list, title, wrapped
@@ -237,7 +237,7 @@ def rollback(chosen: Chosen, *, dry_run: bool, yes: bool, as_json: bool, **wante
     session = session_named(chosen, wanted["session"])
     where = {"place": wanted["source"], "session": session, "agent": wanted["agent"], "by": wanted["by"]}
     with opened(chosen) as memories:
-        would = _would_take_back(chosen, where)
+        would = memories.would_take_back(**where)
         changes = len(would.forgotten) + len(would.lessened)
         if not as_json:
             _tell_taken(would)
@@ -306,13 +306,6 @@ def undo(chosen: Chosen, run: str, *, as_json: bool) -> int:
     else:
         say(f"{counted(undone)} as before", quiet=chosen.quiet)
     return OK if undone else FOUND
-
-
-def _would_take_back(chosen: Chosen, where: Mapping[str, str]) -> TakenBack:
-    from hotset.sources.memory.managing.rollback import Origin, take_back  # noqa: PLC0415 - for this alone
-
-    with meant.reading(chosen.config()) as store:
-        return take_back(store, Origin(**where), time.time())
 
 
 def _tell_taken(would: TakenBack) -> None:

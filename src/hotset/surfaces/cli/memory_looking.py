@@ -146,7 +146,7 @@ def search(
     Words such as "yesterday", "last week" or "in March" narrow the search to that time.
     """
     with looking(chosen, no_encode=no_encode) as memories:
-        index_up(chosen)
+        index_up(memories, chosen)
         recall = memories.recall(" ".join(query), task=task or "", kinds=kinds, most=limit).recall
     items = recall.items[:limit]
     if as_json:

@@ -55,7 +55,7 @@ def _ask(question: str) -> None:
 def _tell(report: RepairReport) -> None:
     for name, saved in report.saved.items():
         lost = report.lost.get(name, 0)
-        emit(f"{name:<10} {saved:>8,} saved" + (f"   {lost:,} lost" if lost else ""))
+        emit(f"{name:<12} {saved:>8,} saved" + (f"   {lost:,} lost" if lost else ""))
     if report.rederived:
         emit(f"{report.rederived:,} of these were made again from the raw bytes of their messages")
     if report.missing:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import click
 
 from hotset.errors import BadInput, NotFound
+from hotset.surfaces.cli import agreeing
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.options import Chosen, examples, of_project
 from hotset.surfaces.cli.terminal import count, emit, plain, say
@@ -49,7 +49,7 @@ def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -
             say(f"  {name} is left out: {why}", quiet=chosen.quiet)
     if not into:
         raise NotFound(f"no server to import was found; add one: {chosen.hint('tools add NAME -- COMMAND')}")
-    if not _agreed("Let your agents start them?", yes=yes):
+    if not agreeing.agreed("Let your agents start them?", yes=yes):
         return FOUND
     for target, entries in into.items():
         added = add_servers(target, entries)
@@ -145,7 +145,7 @@ def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
                 emit(plain(f"{known.tool.name} ({known.state}): {known.why}\n{diff(known) or readable(known.tool)}\n"))
             for warning in known.warnings:
                 say(f"  {plain(warning)}")
-        if not _agreed("Allow it?", yes=yes):
+        if not agreeing.agreed("Allow it?", yes=yes):
             return FOUND
         one = waiting[0]
         seen = one.digest if name == one.tool.name or one.state is State.UNAPPROVED else ""
@@ -225,14 +225,6 @@ def _tell_new(chosen: Chosen) -> None:
         stock(toolbox, chosen, PATIENCE)
         number = sum(known.state is State.READY for known in toolbox.catalogue.tools())
     say(f"{count(number, 'tool')} can be found now; try: {chosen.hint('tools find WORDS')}", quiet=chosen.quiet)
-
-
-def _agreed(question: str, *, yes: bool) -> bool:
-    if yes:
-        return True
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise BadInput("nobody is here to be asked; say it with --yes")
-    return click.confirm(question, default=False, err=True)
 
 
 def _launched(entry: dict[str, Any]) -> str:

@@ -239,6 +239,11 @@ def test_compressing_stays_within_its_bounds_and_shortens_what_is_read_only_wher
     assert (shape.full_days, shape.excerpt) == (7.0, 120)
 
 
+def test_compressing_goes_no_further_than_the_first_step_that_helps():
+    shape, _ = done(Remedy.COMPRESS, a_worn_store())
+    assert (shape.line_days, shape.full_days, shape.excerpt) == (15.0, 3.5, 90)
+
+
 def test_a_topic_that_is_shown_and_never_read_no_longer_unfolds_and_comes_back_when_it_is_read():
     store = a_worn_store()
     shape, _ = done(Remedy.RESCORE, store)

@@ -67,6 +67,12 @@ def test_without_a_question_what_was_touched_lately_leads():
     assert told.topics == ("new", "old")
 
 
+def test_what_is_dated_ahead_of_now_leads_no_further_than_what_is_of_today():
+    ahead = a_memory("a", topics=["ahead"], age=-400)
+    today = [a_memory(f"t{at}", topics=["today"], age=0) for at in range(3)]
+    assert told_index(seen(ahead, *today), PLAIN, NOW).topics == ("today", "ahead")
+
+
 def test_what_a_search_found_counts_as_much_as_words():
     both = seen(a_memory("a", topics=["login"]), a_memory("b", topics=["cache"], age=3))
     told = told_index(both, PLAIN, NOW, query="sign in fails", relevant={"cache": 0.9})
@@ -166,6 +172,12 @@ def test_who_comes_back_after_a_year_finds_where_it_ended():
     assert "Last thing" in told_timeline(seen(a_memory("Last thing", age=365)), PLAIN, NOW).text
 
 
+def test_what_was_done_long_before_the_last_thing_is_no_line_any_more_unless_it_is_pinned():
+    glance = seen(a_memory("last", age=0), a_memory("old", age=40), a_memory("kept", age=50, pinned=True))
+    assert {line.text.split()[1] for line in told_timeline(glance, PLAIN, NOW).lines} == {"last:", "kept:"}
+    assert len(told_timeline(glance, Arrangement(line_days=60), NOW).lines) == 3
+
+
 def test_a_split_timeline_is_told_topic_by_topic():
     glance = seen(
         a_memory("one", topics=["auth"]), a_memory("two", topics=["cache"]), a_memory("three", topics=["auth", "cache"])
@@ -199,6 +211,14 @@ def test_a_short_memory_is_shown_whole_and_a_long_one_by_the_sentences_that_fit(
     assert count(entry) <= PLAIN.excerpt
     assert "tokens)" in entry
     assert told.shown == {short.id: Layer.FULL, long.id: Layer.FULL}
+
+
+@given(texts.filter(lambda text: count(text) > 100), texts, st.integers(60, 120))
+def test_what_is_shown_of_a_long_memory_is_never_longer_than_its_excerpt_may_be(text, query, most):
+    told = told_memories([recalled(a_memory("long", text=text))], Arrangement(excerpt=most), {}, max_tokens=1000, query=query)
+    head, heading, entry = told.text.split("\n")
+    assert (heading, head[0]) == ("Remembered:", "[")
+    assert count(entry) <= most
 
 
 def test_old_memories_are_a_line_and_older_ones_a_short_line():

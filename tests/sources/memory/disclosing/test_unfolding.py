@@ -114,6 +114,11 @@ def test_topics_that_nobody_reads_give_way():
     assert top_topics(items, (), Arrangement(scores={"auth": 0.2})) == ("cache", "proxy")
 
 
+def test_a_topic_that_the_question_names_goes_before_one_that_was_found_a_little_better():
+    items = [recalled(AUTH), recalled(CACHE), recalled(PROXY)]
+    assert top_topics(items, ("proxy",), PLAIN) == ("auth", "proxy")
+
+
 def test_nothing_is_told_of_nothing():
     assert unfold("anything", Overview(), PLAIN, NOW, find=Finding(AUTH)).text == ""
 

@@ -160,7 +160,7 @@ def test_an_episodes_text_stays_short_however_much_was_said():
 
 
 def test_no_secret_gets_into_a_memory():
-    for number, secret in enumerate(planted(7, 120)):
+    for number, secret in enumerate(planted(7, 60)):
         told = Told(f"s{number}").user(f"Always use this for the deploy of invoices: {secret.text}")
         told.runs(secret.text, f"Error: {secret.text}\n{'x ' * 3000}\n{secret.text}", 1).runs("uv sync", secret.text)
         told.does("Write", {"file_path": "a.env", "content": secret.text}, "ok").runs(secret.text, PASSED)
@@ -170,7 +170,7 @@ def test_no_secret_gets_into_a_memory():
 
 
 @given(STEPS, st.integers(0, 24))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_line_is_encoded_the_same_each_time_and_a_longer_one_keeps_what_was_closed(steps, most):
     told = Told()
     for what, text in steps:

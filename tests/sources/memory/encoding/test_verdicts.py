@@ -18,10 +18,7 @@ from hotset.sources.memory.encoding.verdicts import verdict
             "Chunk ID: a1\nWall time: 0.1\nProcess exited with code 127\nOutput:\nbash: jqq: command not found",
             "command not found",
         ),
-        (
-            ("<returncode>1</returncode>\n<output>\nTraceback\n  File \"a.py\"\nKeyError: 'year'\n</output>", "KeyError"),
-            "KeyError",
-        ),
+        ("<returncode>1</returncode>\n<output>\nTraceback\n  File\nKeyError: 'year'\n</output>", "KeyError"),
         ("npm error command failed\nnpm error command sh -c tsgo", "error"),
         (
             'Traceback (most recent call last):\n  File "a.py", line 1\nsqlite3.OperationalError: no such table: a',

@@ -124,6 +124,18 @@ def test_a_line_that_a_person_changed_is_theirs_and_the_old_one_does_not_come_ba
     assert "RS256" not in updated(after, Parts(decisions=("RS256 signs the tokens", "another")))
 
 
+def test_all_that_a_person_wrote_into_a_part_comes_out_of_it_in_its_order():
+    text = updated(None, _FULL).replace("- tests are green\n", "- tests are green\nfirst\n\n```\ncode\n```\n")
+    assert "\nfirst\n\n```\ncode\n```\n<!-- hotset:state" in updated(text, _FULL)
+
+
+def test_a_heading_that_a_person_put_into_a_part_does_not_tear_it():
+    text = updated(None, Parts(state=("one",))).replace("- one\n", "- one\n## Decisions\n")
+    once = updated(text, Parts(decisions=("two",)))
+    assert text in once
+    assert updated(once, Parts(decisions=("two",))) == once
+
+
 def test_a_line_that_a_person_took_out_stays_out():
     text = updated(None, _FULL).replace("- the upload is half done\n", "")
     assert "half done" not in updated(text, _FULL)

@@ -171,6 +171,16 @@ def test_what_somebody_took_back_is_not_done_again(store):
     assert store.memories_after(0, 10_000) == before
 
 
+def test_a_change_to_a_pattern_that_somebody_took_back_is_not_made_again(store):
+    run(store)
+    goal, files, commands = GOALS[0]
+    keep(store, *(episode(goal, session=f"more{at}", created=50_000.0 + at, files=files, commands=commands) for at in range(9)))
+    undo(store, run(store, NOW + 1).run, NOW + 2)
+    before = store.memories_after(0, 10_000)
+    assert run(store, NOW + 3).facts == 0
+    assert store.memories_after(0, 10_000) == before
+
+
 def test_what_somebody_brought_back_is_not_merged_again(store):
     run(store)
     merged = [each.id for each in store.memories(standings=frozenset({Standing.MERGED}))]

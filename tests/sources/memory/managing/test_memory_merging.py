@@ -20,7 +20,9 @@ from hotset.sources.memory.managing.merging import merged, mergers, say_the_same
         ("Retries are enabled for all the uploads", "Retries are disabled for all the uploads"),
         ("Indent the config files with tabs", "Indent the config files with spaces"),
         ("Logs go to `app.log` on every host", "Logs go to `audit.log` on every host"),
+        ("We prefer small commits in the main repository", "We prefer signed commits in the main repository"),
         ("Wait two seconds between the retries", "Wait four seconds between the retries"),
+        ("the primary store replaced the replica store", "the replica store replaced the primary store"),
     ],
 )
 def test_another_number_name_value_or_no_is_not_the_same(one, other):

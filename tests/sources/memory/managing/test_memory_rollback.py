@@ -142,6 +142,15 @@ def test_what_the_bad_source_said_first_stays_with_those_who_said_it_later():
     assert 0 < left.confidence < 0.84
 
 
+def test_what_was_taken_back_once_carries_nothing_when_the_rest_is_taken_back():
+    store = RamStore()
+    first = fact("We deploy the api with Docker", session="s1", places=("a.md",))
+    keep(store, first)
+    arrive(store, fact("We deploy the api with Docker!", session="s2", created=2.0, places=(EVIL,)))
+    assert rollback(store, NOW, place=EVIL) == ()
+    assert rollback(store, NOW + 1, place="a.md") == (first.id,)
+
+
 def test_a_pattern_that_others_carry_stays_and_is_less_sure_and_one_that_few_carry_goes():
     for bad, stays in ((2, True), (17, False)):
         store = RamStore()
@@ -184,14 +193,14 @@ def test_what_was_merged_into_the_bad_one_holds_again():
 def test_advice_that_only_the_bad_one_proved_waits_again():
     store = RamStore()
     proof = pitfall("`npm test` fails with exit 1", "ran `bun test` instead", session="e")
-    waiting = pitfall(
-        "`npm test` fails with exit 1!", "ran `bun test` instead", session="s", trust=Trust.AGENT, standing=Standing.CANDIDATE
-    )
+    longer = "`npm test` fails with exit 1 whenever the lockfile of that workspace is older than its manifest"
+    waiting = pitfall(longer, "ran `bun test` instead", session="s", trust=Trust.AGENT, standing=Standing.CANDIDATE)
     keep(store, proof, waiting)
     assert consolidate(store, EMBEDDER.embed, NOW).confirmed == 1
+    assert store.memory(waiting.id).standing is Standing.ACTIVE
     rollback(store, NOW + 1, session="e")
     after = store.memory(waiting.id)
-    assert after.standing in (Standing.CANDIDATE, Standing.MERGED)
+    assert (after.standing, after.trust) == (Standing.CANDIDATE, Trust.AGENT)
 
 
 def test_what_a_person_said_in_a_bad_session_is_theirs_and_what_was_drawn_from_it_is_not():

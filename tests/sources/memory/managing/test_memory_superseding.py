@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.sources.memory.managing.making import episode, fact, keep
 
 from hotset.nouns.memory import MemoryKind, Relation, Standing, Trust
-from hotset.sources.memory.managing.superseding import DOUBT, Verdict, judge, settle
+from hotset.sources.memory.managing.superseding import DOUBT, Verdict, judge, settle, settle_among
 from hotset.testing.ram_store import RamStore
 
 
@@ -53,6 +53,21 @@ def test_an_amendment_that_names_no_subject_replaces_what_it_amends_and_nothing_
     assert all(store.memory(each.id).standing is Standing.ACTIVE for each in others)
 
 
+def test_an_amendment_that_could_mean_two_replaces_only_the_nearer_one_however_often_it_is_looked_at():
+    store = RamStore()
+    near, far = (
+        fact(FIRST, created=1.0),
+        fact(FIRST.replace("retries", "uploads").replace("429", "503"), session="s2", created=2.0),
+    )
+    keep(store, near, far)
+    new = fact(AMENDED, session="s9", created=50.0)
+    settled = settle([new], store, lambda _new: [near, far], 100.0)
+    keep(store, *settled.memories, links=settled.links)
+    again = settle_among(new.id, [near.id, far.id], store, 101.0)
+    assert (store.memory(near.id).standing, store.memory(far.id).standing) == (Standing.SUPERSEDED, Standing.ACTIVE)
+    assert not again.memories
+
+
 def test_facts_about_other_things_leave_each_other_alone():
     store = RamStore()
     for at, text in enumerate((*OTHERS, FIRST)):
@@ -81,6 +96,14 @@ def test_what_is_said_again_in_another_session_makes_the_first_surer_and_is_no_s
     assert now.confidence == pytest.approx(0.84)
     assert set(old.source.pages + again.source.pages) == set(now.source.pages)
     assert "session:s2" in now.source.places
+
+
+def test_the_same_words_in_another_order_are_not_the_same():
+    one, other = (
+        fact("the primary store replaced the replica store"),
+        fact("the replica store replaced the primary store", created=2.0),
+    )
+    assert judge(one, other) is not Verdict.SAME
 
 
 def test_what_is_said_again_in_the_same_session_makes_nothing_surer():

@@ -71,6 +71,14 @@ def test_what_somebody_changed_since_stays_changed(store):
     assert store.memory(made.id).standing is Standing.ACTIVE
 
 
+def test_what_somebody_forgot_since_stays_forgotten(store):
+    done = consolidate(store, EMBEDDER.embed, NOW)
+    replaced = next(each for each in store.memories(standings=frozenset({Standing.SUPERSEDED})))
+    keep(store, following(replaced, NOW, "", "forgotten", standing=Standing.FORGOTTEN))
+    undo(store, done.run, NOW + 1)
+    assert store.memory(replaced.id).standing is Standing.FORGOTTEN
+
+
 def test_a_run_that_never_was_changes_nothing(store):
     assert undo(store, "consolidate-nowhere", NOW) == 0
 

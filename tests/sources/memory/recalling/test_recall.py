@@ -313,6 +313,24 @@ def test_without_an_index_the_newest_memories_are_looked_through_by_their_words(
     assert "index" in found.lacking
 
 
+def test_without_an_index_what_was_kept_last_is_found_among_very_many(store):
+    keep(store, *(made(MemoryKind.FACT, f"Fact number {number} of the zeppelin") for number in range(2500)))
+    last = made(MemoryKind.FACT, "Refresh tokens are rotated daily")
+    keep(store, last)
+    keep(store, replace(last, version=2, title="Tokens"))
+
+    found = asked(store, None, "refresh tokens")
+
+    assert [(item.id, item.title) for item in found.items] == [(last.id, "Tokens")]
+
+
+def test_what_the_store_does_not_have_any_more_is_not_told(store, index):
+    Talk(store).turn("the zeppelin is blue", "noted")
+    assert asked(store, index, "zeppelin").items
+
+    assert recall(Asking("zeppelin", NOW, deadline=30.0), index, RamStore()).items == ()
+
+
 def test_a_closed_index_is_told_as_lacking_and_the_memories_are_found_all_the_same(store, index):
     memory = made(MemoryKind.FACT, "Refresh tokens are rotated daily")
     keep(store, memory)

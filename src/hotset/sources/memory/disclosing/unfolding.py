@@ -18,8 +18,8 @@ TOP_TOPICS = 2
 """Whose memories are loaded in full."""
 
 BEST = 3
-"""Of what was found, so many are shown in full whatever their topic: on public conversations that showed 10 % more of the evidence
-for 8 % more tokens."""
+"""Of what was found, so many are shown in full whatever their topic: on public conversations 10 % more of the evidence is then
+among what is shown in full, for 8 % more tokens."""
 
 MEMORY_TOKENS = 1200
 """Of full memories for one question: ten excerpts."""

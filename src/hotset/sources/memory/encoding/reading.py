@@ -19,7 +19,7 @@ from hotset.nouns.turn import Session, Turn
 from hotset.sealing import seal
 from hotset.sources.history.pages import LEFT_OUT, is_binary, is_ours
 from hotset.sources.memory.encoding.speaking import spoken
-from hotset.sources.memory.encoding.taint import squeezed
+from hotset.sources.memory.encoding.squeezing import squeezed
 from hotset.store.port import Store, Where
 
 OUTCOME = "Outcome"

@@ -9,12 +9,12 @@ advice also needs an outcome or a person behind it, and why commands that fetch 
 from __future__ import annotations
 
 import re
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from hotset.nouns.tool import Origin, Tool
+from hotset.sources.memory.encoding.squeezing import squeezed
 from hotset.sources.tools.characters import folded, hidden, lookalikes
 from hotset.sources.tools.suspicion import suspect
 
@@ -23,14 +23,6 @@ LEAST_COMMAND = 10
 LEAST_SENTENCE = 16
 """The same of a sentence."""
 
-_DROPPED = b" \t\r\n\x0b\x0c\x00`'\"*\\>"
-_SMALL = bytes.maketrans(bytes(range(65, 91)), bytes(range(97, 123)))
-_UNSEEN = re.compile(
-    rb"\xe2\x80[\x8b-\x8f\xaa-\xae]|\xe2\x81[\xa0-\xaf]|\xef\xbb\xbf|\xc2\xad|\xcd\x8f|\xf3\xa0[\x80-\x87][\x80-\xbf]"
-    rb"|\xef\xb8[\x80-\x8f]|\xe1\xa0\x8e|\xe3\x85\xa4"
-)
-_ESCAPE = re.compile(rb"\\u([0-9a-fA-F]{4})")
-_DISGUISE = re.compile("[\u0370-\u058f\u13a0-\u13ff\u2460-\u24ff\uff00-\uffef\U0001d400-\U0001d7ff\U000e0000-\U000e007f]")
 _PARTS = re.compile(r"\s*(?:&&|\|\||;|\n|(?<!\|)\|(?!\|))\s*")
 _ADDRESS = re.compile(r"(?:https?|ftp|git|ssh)(?:\+\w+)?://[^\s'\"|;&)]{4,}|\b(?:\d{1,3}\.){3}\d{1,3}\b|\bgit@[\w.:/-]{4,}")
 _INSTALL = re.compile(
@@ -70,15 +62,6 @@ _ORDERS = re.compile(
     re.IGNORECASE,
 )
 """What an error has no reason to say, and whoever wants something from the reader says."""
-
-
-def squeezed(content: bytes) -> bytes:
-    """In small letters, without spaces, quotes and what cannot be seen: what is the same to a reader is the same here."""
-    if b"\\" in content:
-        content = _unescaped(content)
-    if not content.isascii():
-        content = _undisguised(content)
-    return content.translate(_SMALL, _DROPPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,24 +164,6 @@ def _packages(command: str) -> Iterator[str]:
         for found in _INSTALL.finditer(command):
             words = (word for word in found.group("what").split() if not word.startswith("-"))
             yield from (name.group() for word in words if (name := _NAME.fullmatch(word)) and "/" not in word.strip("@")[:1])
-
-
-def _unescaped(content: bytes) -> bytes:
-    """As JSON would be read: most tools answer in it."""
-    for escape in (b"\\n", b"\\r", b"\\t"):
-        content = content.replace(escape, b"")
-    if b"\\u" in content:
-        content = _ESCAPE.sub(lambda found: chr(int(found.group(1), 16)).encode("utf-8", "replace"), content)
-    return content
-
-
-def _undisguised(content: bytes) -> bytes:
-    """Letters that look like others are those others, and what shows nothing is gone."""
-    text = content.decode("utf-8", "replace")
-    if _DISGUISE.search(text):
-        text = unicodedata.normalize("NFKC", text)
-        text = "\n".join(folded(line) if not line.isascii() else line for line in text.split("\n"))
-    return _UNSEEN.sub(b"", text.encode("utf-8", "replace"))
 
 
 _UNNAMED = Tool("said", "", Origin.CREATED, "said", "", b"{}")

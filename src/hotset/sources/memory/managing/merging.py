@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Relation, Standing, Trust
 from hotset.sources.memory.managing.versions import following, joined, rank
-from hotset.sources.memory.managing.wording import alike, conflict, wording
+from hotset.sources.memory.managing.wording import alike, conflict, in_order, wording
 
 LEAST_NEAR = 0.9
 """The product of their vectors from which on two memories may be one. Below, too much is lost that somebody asks for later."""
@@ -29,7 +29,8 @@ def say_the_same(one: str, other: str) -> bool:
     first, second = wording(one), wording(other)
     mine, theirs = first.words - second.words, second.words - first.words
     another_value = len(mine) == 1 and len(theirs) == 1
-    return alike(first, second) >= _LEAST_ALIKE and not another_value and not conflict(first, second)
+    close = alike(first, second) >= _LEAST_ALIKE and in_order(first, second)
+    return close and not another_value and not conflict(first, second)
 
 
 def mergers(memories: Iterable[Memory], same: Mapping[str, Sequence[str]]) -> list[Merger]:

@@ -14,7 +14,7 @@ from hotset.nouns.page import PageId, SessionId
 from hotset.sources.memory.managing.drafting import is_derived
 from hotset.sources.memory.managing.patterns import LEAST_SURE
 from hotset.sources.memory.managing.undoing import keep_all
-from hotset.sources.memory.managing.versions import AGENT, SESSION, following, joined_sources, run_name, sessions_of
+from hotset.sources.memory.managing.versions import AGENT, SESSION, following, heard_in, joined_sources, run_name, sessions_of
 from hotset.store.port import Store
 
 ROLLBACK = "rollback-"
@@ -215,7 +215,7 @@ def _touches(source: Provenance, origin: Origin) -> bool:
 
 
 def _shares(versions: Sequence[Memory]) -> list[_Share]:
-    """Who said it, one after the other: what each version has that the one before had not."""
+    """Who said it, one after the other: what each version has that the one before had not, and that was not taken back since."""
     found: list[_Share] = []
     pages: set[PageId] = set()
     places: set[str] = set()
@@ -231,7 +231,12 @@ def _shares(versions: Sequence[Memory]) -> list[_Share]:
             plain = tuple(place for place in new_places if not place.startswith((SESSION, AGENT)))
             named = SessionId(session) if session is not None else None
             found.append(_Share(Provenance(source.by, named, agent, new_pages, plain), version.confidence))
-    return found
+    return [share for share in found if _is_still(share.source, versions[-1].source)]
+
+
+def _is_still(part: Provenance, whole: Provenance) -> bool:
+    heard = part.session is None or heard_in(whole, part.session)
+    return heard and frozenset(part.pages) <= frozenset(whole.pages) and frozenset(part.places) <= frozenset(whole.places)
 
 
 def _whole(shares: Sequence[_Share]) -> Provenance:

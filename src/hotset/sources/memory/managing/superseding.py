@@ -9,7 +9,7 @@ from enum import Enum, auto
 from hotset.errors import NotFound
 from hotset.nouns.memory import Fact, Memory, MemoryId, MemoryKind, MemoryLink, Relation, Standing, Trust
 from hotset.sources.memory.managing.versions import following, heard_in, joined, rank
-from hotset.sources.memory.managing.wording import Wording, alike, conflict, shared, stem, telling_words, wording
+from hotset.sources.memory.managing.wording import Wording, alike, conflict, in_order, shared, stem, telling_words, wording
 from hotset.sources.memory.naming import is_same
 from hotset.store.port import Store
 
@@ -73,11 +73,10 @@ def settle_among(fact: MemoryId, near: Sequence[MemoryId], store: Store, now: fl
 def judge(earlier: Memory, later: Memory, *, nearest: bool = False) -> Verdict:
     """What the later one of two facts is to the earlier one, by what they say; `nearest` where no third one is nearer."""
     one, other = wording(earlier.text), wording(later.text)
-    if one.words == other.words and not conflict(one, other):
-        return Verdict.SAME
-    within = one.words <= other.words or other.words <= one.words
-    if within and alike(one, other) >= _SAME and not conflict(one, other) and not other.amends:
-        return Verdict.SAME
+    if in_order(one, other) and not conflict(one, other):
+        within = one.words <= other.words or other.words <= one.words
+        if one.words == other.words or (within and alike(one, other) >= _SAME and not other.amends):
+            return Verdict.SAME
     subject = subject_of(earlier)
     if subject and subject == subject_of(later):
         return Verdict.CHANGED if _another_value(one, other, subject) else Verdict.UNRELATED

@@ -51,6 +51,8 @@ class Wording:
 
     words: frozenset[str]
     """That carry meaning, without their endings; identifiers come apart."""
+    order: tuple[str, ...]
+    """The same words, each once, as they follow each other."""
     numbers: frozenset[str]
     names: frozenset[str]
     """Of things: identifiers, paths, words with capitals. Another name is another thing."""
@@ -65,8 +67,10 @@ class Wording:
 def wording(text: str) -> Wording:
     read = text[:_MOST_READ]
     lower = read.lower()
+    order = tuple(dict.fromkeys(stem(word) for word in telling_words(read)))
     return Wording(
-        words=frozenset(stem(word) for word in telling_words(read)),
+        words=frozenset(order),
+        order=order,
         numbers=frozenset(_NUMBER.findall(read)) | {_SPELLED[word] for word in re.findall(r"[a-z]+", lower) if word in _SPELLED},
         names=frozenset(name.strip("`.,").lower() for name in _NAME.findall(read)),
         denies=_NEGATIONS.search(lower.replace("\u2019", "'")) is not None,
@@ -99,6 +103,11 @@ def alike(one: Wording, other: Wording) -> float:
     """How many of all their words they share, from 0 to 1."""
     every = len(one.words | other.words)
     return len(one.words & other.words) / every if every else 0.0
+
+
+def in_order(one: Wording, other: Wording) -> bool:
+    """Do the words that both have follow each other in the same way? `A replaced B` is not `B replaced A`."""
+    return [word for word in one.order if word in other.words] == [word for word in other.order if word in one.words]
 
 
 def conflict(one: Wording, other: Wording) -> bool:

@@ -7,14 +7,13 @@ index does not know of a memory (what replaced it, how often it was used) is rea
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from hotset.errors import NotFound, PageDamaged
 from hotset.index.port import Index
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, Relation, Standing, Task, Uses
-from hotset.nouns.page import PageId, SessionId
+from hotset.nouns.page import Page, PageId, SessionId
 from hotset.sources.history.reading import read
 from hotset.sources.memory.entries import FINDABLE, RECALLED, entry_of
 from hotset.sources.memory.recalling.lifting import SAME_SESSION, lifts
@@ -53,7 +52,7 @@ _LONGEST_QUESTION = 4000  # characters: a prompt may be a whole log
 _RECORDS = 40  # memories whose records are read: those that fit best
 _CLOSELY = 60  # candidates that are read word by word: 3 ms
 _MOST_ADVICE = 2  # procedures, and pitfalls, at a time
-_SCANNED = 2000  # of the newest memories, where there is no index
+_SCANNED = 2000  # versions of memories, the newest, where there is no index
 _HEADING = 80  # characters
 _LEAST_TERMS = 3  # telling words of what was found by its neighbours alone: "ok" beside an answer is none
 _REPLACED_BY = 5  # steps from one fact to the one that holds now
@@ -129,7 +128,7 @@ def recall(
     asked = Asked(words, asking.kinds or RECALLED, asking.talk, meant.since, meant.until)
     found = gather(asked, index, until, clock) if index is not None else Found({}, frozenset({"index"}))
     if not found.candidates and (index is None or found.lacking >= _NOTHING_SERVES):
-        found = Found(_scanned(store, asked, until, clock), found.lacking | {"index"})
+        found = Found(_scanned(store, asked), found.lacking | {"index"})
     ranked = _Ranked(found.candidates, setting, weights)
     ranked.look_into(store)
     lacking = set(found.lacking)
@@ -152,16 +151,14 @@ def _setting(asking: Asking, query: str, meant: Spoken, task: Task) -> Setting:
     )
 
 
-def _scanned(store: Store, asked: Asked, until: float, clock: Callable[[], float]) -> dict[str, Candidate]:
+def _scanned(store: Store, asked: Asked) -> dict[str, Candidate]:
     """The newest memories that share a telling word; for when no index serves."""
     wanted = terms(asked.words)
-    newest: deque[Memory] = deque(maxlen=_SCANNED)
-    for memory in store.memories(asked.kinds, FINDABLE):
-        newest.append(memory)
-        if clock() >= until:
-            break
+    newest = {memory.id: memory for _, memory in store.memories_after(max(0, _last(store) - _SCANNED), _SCANNED)}
     found = {}
-    for memory in newest:
+    for memory in newest.values():
+        if memory.kind not in asked.kinds or memory.standing not in FINDABLE:
+            continue
         entry = entry_of(memory)
         text = f"{entry.title}\n{entry.text}"
         low = lowered(text)
@@ -170,6 +167,18 @@ def _scanned(store: Store, asked: Asked, until: float, clock: Callable[[], float
             place = entry.session, entry.time, entry.turn, entry.title, entry.text
             found[entry.whole] = Candidate(entry.whole, entry.kind, *place, words=shared)
     return found
+
+
+def _last(store: Store) -> int:
+    """The number of the last version that was kept: beyond it there is nothing."""
+    beyond = 1
+    while store.memories_after(beyond, 1):
+        beyond *= 2
+    low = beyond // 2
+    while low < beyond:
+        middle = (low + beyond) // 2
+        low, beyond = (middle + 1, beyond) if store.memories_after(middle, 1) else (low, middle)
+    return low
 
 
 @dataclass(slots=True)
@@ -333,7 +342,10 @@ class _Serving:
         candidate = self.ranked.candidates[key]
         if not candidate.is_talk or candidate.session == self.asking.session:
             return None
-        text = candidate.text or self._stretch(PageId(key))
+        page = self._page(PageId(key))
+        if page is None:
+            return None
+        text = candidate.text or self._stretch(page)
         if not text or (not candidate.text and len(terms(text)) < _LEAST_TERMS):
             return None
         heading = " ".join(text[: 2 * _HEADING].split())[:_HEADING]
@@ -343,10 +355,15 @@ class _Serving:
         place = candidate.time, round(score, 6), reasons, self._signals(key)
         return Recalled(key, SAID, heading, text, *place, None, PageId(key), _SPEAKERS[candidate.kind])
 
-    def _stretch(self, id: PageId) -> str:
+    def _page(self, id: PageId) -> Page | None:
+        try:
+            return self.store.page(id)
+        except (NotFound, PageDamaged):  # an index may know what its store lost
+            return None
+
+    def _stretch(self, page: Page) -> str:
         """Of a page that was found by what stands around it: the stretch that shares most with the question."""
         try:
-            page = self.store.page(id)
             stretches = list(read(page, self.store.content(page.digest)))
         except (NotFound, PageDamaged):
             return ""

@@ -86,7 +86,7 @@ class Asked:
 class Found:
     candidates: Mapping[str, Candidate]
     lacking: frozenset[str] = frozenset()
-    """What did not serve in any search."""
+    """What did not serve in all of the searches."""
 
 
 def telling(query: str) -> str:

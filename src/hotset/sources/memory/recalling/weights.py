@@ -1,4 +1,9 @@
-"""What each signal counts when memories are put in order. Data alone: whoever adapts them to a store makes another set."""
+"""What each signal counts when memories are put in order. Data alone: whoever adapts them to a store makes another set.
+
+The defaults are round numbers near those that are chosen on four fifths of LongMemEval's questions and do best on the rest; with
+any one of them 30 % greater or smaller, recall@5, @10 and NDCG@10 there change by less than a point (`make bench-memory`). The
+set says nothing of how memories that are used, outdated or wanted by a task should count: those weights are a judgement.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +33,7 @@ class Weights:
     """Who asks about themselves told of themselves here."""
     number: float = 0.2
     """The question asks for a number or a date, and there is one in it."""
-    when: float = 1.0
+    when: float = 1.2
     """It was said in the time that the question speaks of."""
     recent: float = 0.1
     latest: float = 0.2
