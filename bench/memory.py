@@ -68,7 +68,7 @@ from hotset.index.embed.table import Table
 from hotset.index.port import Index
 from hotset.nouns.deposit import Remembered
 from hotset.nouns.memory import Action, Arrangement, Ending, Episode, Fact, Layer, Memory, MemoryKind, Provenance, Task
-from hotset.nouns.page import PageId, Role
+from hotset.nouns.page import PageId, Role, SessionId
 from hotset.sources.memory.disclosing.overview import overview
 from hotset.sources.memory.disclosing.showing import told_memories
 from hotset.sources.memory.disclosing.topics_shown import told_index
@@ -514,7 +514,8 @@ def _episodes(chats: Sequence[Chat], many: int) -> Iterator[Memory]:
     rng = random.Random(7)
     for at in range(many):
         goal = prompts[at % (many // 4 or 1) % len(prompts)]
-        files = tuple(f"src/part{rng.randrange(200)}/file{rng.randrange(20)}.py" for _ in range(3))
+        about = at % (many // 4 or 1)  # the same goal is about the same files, and about another one each time
+        files = (f"src/part{about}/main.py", f"src/part{about}/test_main.py", f"src/part{about}/other{rng.randrange(20)}.py")
         actions = tuple(Action(float(step), tool, files[step % 3]) for step, tool in enumerate(("Read", "Edit", "Bash pytest")))
         created = 1.7e9 + at * 600.0
         yield Memory(
@@ -523,7 +524,7 @@ def _episodes(chats: Sequence[Chat], many: int) -> Iterator[Memory]:
             goal[:80],
             f"Asked: {goal}\nDid: {', '.join(action.tool for action in actions)}",
             created,
-            Provenance("rules", session=None, agent="bench", places=(f"session:{at}",)),
+            Provenance("rules", SessionId(f"session {at}"), "bench"),
             Episode(goal, actions=actions, files=files, artifacts=files[:1]),
             topics=tuple(goal.lower().split()[2:4]),
             task=Task.IMPLEMENTATION,

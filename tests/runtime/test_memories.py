@@ -57,14 +57,14 @@ def tell(memories: Memories, text: str, **more: str) -> Memory:
     return memories.remember(text, by="person", trust=Trust.PERSON, **more)
 
 
-def worked(store: Store, prompt: str, *, at: float, fixed: bool = True) -> str:
+def worked(store: Store, prompt: str, *, at: float, fixed: bool = True, path: str = "") -> str:
     """A session in which a check failed and, where it was fixed, passed in the end."""
     talk = Talk(store, time=at)
     results = [
         (f"pytest tests/test_{at:.0f}.py", ERROR),
         ("pip install python-dateutil", "Successfully installed\n[exit code: 0]"),
     ]
-    results += [(f"pytest tests/test_{at:.0f}.py", "4 passed in 0.3s\n[exit code: 0]" if fixed else ERROR)]
+    results += [(f"pytest {path}", "4 passed in 0.3s\n[exit code: 0]" if fixed else ERROR)]
     kept = talk.asks(prompt)
     assert kept.turn is not None
     for number, (command, result) in enumerate(results):
@@ -317,7 +317,8 @@ def test_continuity_is_written_for_those_who_ask_and_a_person_s_lines_stay(
 @pytest.mark.row("M5")
 def test_consolidation_can_be_undone(memories: Memories, store: Store, clock: Clock):
     for number in range(6):
-        worked(store, f"The tests of the date parser fail, please fix them. {number}", at=clock() - 6000 + 500 * number)
+        at = clock() - 6000 + 500 * number
+        worked(store, f"The tests of the date parser fail, please fix them. {number}", at=at, path="tests/test_dates.py")
     memories.encode()
     before = {memory.id: (memory.text, memory.standing) for memory in store.memories()}
     done = memories.consolidate()

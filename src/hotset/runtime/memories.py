@@ -118,16 +118,19 @@ class Memories:
         return self._config.memory.enabled
 
     def warm(self) -> None:
-        """Loads what the first prompt needs, while nobody waits."""
-        import hotset.sources.memory.recalling.recall  # noqa: F401, PLC0415 - numpy, which the start does not wait for
+        """Loads what the first prompt needs, while nobody waits; where nothing is remembered that is nothing."""
+        with suppress(HotsetError):
+            self.waiting.look(self._open())
+            if self._telling.overview(self._open()).memories:
+                self._load()
+
+    def _load(self) -> None:
+        import hotset.sources.memory.recalling.recall  # noqa: F401, PLC0415 - numpy, which no start waits for
         from hotset.sources.memory.recalling.tasks import detect  # noqa: PLC0415
         from hotset.sources.memory.recalling.when import spoken  # noqa: PLC0415
 
         detect("")
         spoken("", self._clock())
-        with suppress(HotsetError):
-            self.waiting.look(self._open())
-            self._telling.overview(self._open())
 
     # What a model or a person asks
 
@@ -340,6 +343,7 @@ class Memories:
                     break
             if done:
                 self.waiting.save()
+                self._load()  # whoever opens the next session is told of this one, and does not wait for it
                 self._index_them(store)
                 self._keep_continuity()
         return done

@@ -10,11 +10,13 @@ import logging
 from collections.abc import Callable
 
 from hotset.errors import HotsetError
+from hotset.nouns.page import SessionId
 from hotset.nouns.remembering import Remembering
 from hotset.runtime.background import Background
 from hotset.runtime.keeper import Keeper
 from hotset.runtime.memories import Memories
 from hotset.runtime.memory_wording import Writer, reword
+from hotset.sources.memory.disclosing.economics import TRIGGER_LOADS, Occasion
 
 _log = logging.getLogger("hotset")
 
@@ -26,6 +28,7 @@ _LAST_SECONDS = 2.0
 """For what was said just before the end; the rest is remembered after the next start."""
 
 _HOUR = 3600.0
+_MOST_SESSIONS = 1000
 
 
 class Rememberer:
@@ -50,6 +53,8 @@ class Rememberer:
         self._writer = writer
         self._working: asyncio.Task[None] | None = None
         self._stopped = False
+        self._read: dict[SessionId, int] = {}
+        """How many memories were read for the task at hand, by session."""
         self._consolidated = clock()
         """Or begun: whoever runs for a few minutes only leaves it to others."""
 
@@ -58,6 +63,19 @@ class Rememberer:
         if self._chosen.enabled and not self._stopped and (self._working is None or self._working.done()):
             self._working = self._background.spawn(self._work(), "remember")
 
+    def prompted(self, session: SessionId) -> None:
+        """Somebody asks for something new: what memories cost for the task before is looked at."""
+        if self._read.pop(session, 0):
+            self._settle_up(session, "task")
+
+    def read(self, session: SessionId) -> None:
+        """A memory was read whole in a conversation. On the third time it is looked at what that costs."""
+        self._read[session] = self._read.get(session, 0) + 1
+        while len(self._read) > _MOST_SESSIONS:
+            del self._read[next(iter(self._read))]
+        if self._read.get(session) == TRIGGER_LOADS:
+            self._settle_up(session, "trigger")
+
     async def close(self) -> None:
         """What was said in the last minutes is remembered now, as far as that takes no longer than a moment."""
         self._stopped = True
@@ -65,6 +83,20 @@ class Rememberer:
             return
         if not self._working.done():
             self._working.cancel()
+        last = self._background.spawn(self._remember_now(), "remember what was said last")
+        await asyncio.wait({last}, timeout=2 * _LAST_SECONDS)
+
+    def _settle_up(self, session: SessionId, occasion: Occasion) -> None:
+        async def settle_up() -> None:
+            try:
+                await asyncio.to_thread(self._memories.settle_up, session, occasion)
+            except HotsetError:
+                return  # the keeper tells of the store's troubles; it is looked at again when the session ends
+
+        if not self._stopped:
+            self._background.spawn(settle_up(), "look at what memories cost")
+
+    async def _remember_now(self) -> None:
         try:
             await asyncio.to_thread(self._memories.encode, seconds=_LAST_SECONDS)
         except (HotsetError, RuntimeError):  # no store, or a program that ends without closing: then after the next start

@@ -11,7 +11,7 @@ from hotset.dialects.port import Dialect
 from hotset.dialects.view import Round, View
 from hotset.errors import HotsetError
 from hotset.nouns.call import Call, header
-from hotset.nouns.deposit import Billed, Deposit, Hid, Planned
+from hotset.nouns.deposit import Billed, Deposit, Hid, Planned, Remembered
 from hotset.nouns.link import link
 from hotset.nouns.memory import Ending
 from hotset.nouns.message import DialectName, Reply, Request, Usage
@@ -85,7 +85,10 @@ class Sending:
         try:
             ref = await self.record.ref(_PLACE_SECONDS) if round.calls else None
             body = await self.faults.next_body(round, self._place(ref), self.machine.clock())
-            self.record.also(*self.faults.happened())
+            happened = self.faults.happened()
+            self.record.also(*happened)
+            if ref is not None and any(isinstance(each, Remembered) for each in happened):
+                self.machine.rememberer.read(ref.session)
         except Exception as error:  # fail open: the turn ends with what the client has seen of it
             self.record.bypassed(f"a fault of ours in bringing back: {type(error).__name__}")
             return None
@@ -224,6 +227,7 @@ class Sending:
         ref = await self.record.ref(_PLACE_SECONDS)
         if ref is not None:
             self.record.also(*reminded.told.deposits(ref, self.record.asked_at))
+            self.machine.rememberer.prompted(ref.session)
 
     async def _came_out(self, outcome: str) -> None:
         from hotset.sources.memory.encoding.reading import OUTCOME  # noqa: PLC0415 - only where a client tells

@@ -19,11 +19,11 @@ from hotset.sources.memory.entries import WINDOW, said_by
 if TYPE_CHECKING:
     from hotset.index.embed.wordwise import Wordwise
 
-TALK_KINDS: Mapping[str, int] = {Kind.PROMPT: 60, Kind.RESPONSE: 30}
+TALK_KINDS: Mapping[str, int] = {Kind.PROMPT: 50, Kind.RESPONSE: 25}
 """Whose words are looked for, and how many stretches of each: one search for both finds the longer answers of models first."""
 
-_WINDOWS = 50
-_MEMORIES = 40
+_WINDOWS = 25
+_MEMORIES = 30
 _CLOSE = 0.45  # cosine that counts where no telling word is shared: see `sources.history.finding`
 _CHAT = frozenset(CHAT.split())
 _WORD = re.compile(r"\S+")
