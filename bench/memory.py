@@ -15,8 +15,9 @@ recall          LongMemEval, all 940 sessions in one pool, by kind of question; 
 decisions       sde-bench: a bug report, the chat in which it was decided how the code has to behave, and 140 other chats.
                 Amended: a later chat changed the decision, and is the one to be found; `current` is how often it comes first.
 disclosure      A question over its own sessions: all memories and turns loaded, against the index and what recall is told.
-tasks           Recorded coding sessions in their order: prompts as questions, and as gold the memories of earlier sessions that
-                name a file or an error which this session meets. Kinds weighed by task against one set of weights for all tasks.
+tasks           Recorded coding sessions in their order, each asked by its first prompt when only earlier ones are in the store.
+                Gold: memories of files and commands that the session then meets. Kinds weighed by task against one set of weights
+                for all tasks, where memories of more than one kind were found; `other_order`: how often the first ten differ.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -46,6 +48,7 @@ from bench.memory_sets import (
     Kept,
     Question,
     best,
+    bring,
     by_rank,
     collapsed,
     cross_fitted,
@@ -67,7 +70,7 @@ from hotset.index.embed.port import Embedder
 from hotset.index.embed.table import Table
 from hotset.index.port import Index
 from hotset.nouns.deposit import Remembered
-from hotset.nouns.memory import Action, Arrangement, Ending, Episode, Fact, Layer, Memory, MemoryKind, Provenance, Task
+from hotset.nouns.memory import Action, Arrangement, Ending, Episode, Fact, Layer, Memory, MemoryKind, Pitfall, Provenance, Task
 from hotset.nouns.page import PageId, Role, SessionId
 from hotset.sources.memory.disclosing.overview import overview
 from hotset.sources.memory.disclosing.showing import told_memories
@@ -94,8 +97,9 @@ _DISCLOSED = 120  # questions
 _MEMORIES = 100_000
 _EPISODES = 10_000
 _ASKED = 300
-_SETS = ("cc-packmind", "codex-agentv")
-_LEAST_NAME = 5  # characters of a file's name that is told from other words
+_SETS = ("cc-packmind", "codex-agentv", "mini-gemini3-150")
+_LEAST_NAME = 5  # characters of a name that is told from other words
+_COMMAND = re.compile(r"`([^`]+)`")
 
 Figures = dict[str, float]
 Sets = dict[str, dict[str, Figures]]
@@ -352,10 +356,12 @@ def _share(gold: Mapping[PageId, str], shown: set[Any]) -> float:
 
 def tasks_part() -> Sets:
     differences: dict[str, list[float]] = defaultdict(list)
+    others: Counter[str] = Counter()
     totals: dict[str, dict[str, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
     for name in _SETS:
-        for task, by_task, for_all in _weighed_by_task(name):
+        for task, by_task, for_all, is_other in _weighed_by_task(name):
             for kind in (str(task), "all"):
+                others[kind] += is_other
                 totals[kind]["by_task"].append(by_task)
                 totals[kind]["for_all"].append(for_all)
                 differences[kind].append(by_task[3] - for_all[3])
@@ -367,45 +373,59 @@ def tasks_part() -> Sets:
         )
         sets[f"tasks, {kind}"] = {
             method: {metric: 100 * fmean(column) for metric, column in zip(_NAMES, zip(*rows, strict=True), strict=True)}
-            | {"questions": float(len(rows)), "ndcg_gain": 100 * mean, "gain_low": 100 * low, "gain_high": 100 * high}
+            | {
+                "questions": float(len(rows)),
+                "other_order": float(others[kind]),
+                "ndcg_gain": 100 * mean,
+                "gain_low": 100 * low,
+                "gain_high": 100 * high,
+            }
             for method, rows in methods.items()
         }
     return sets
 
 
-def _weighed_by_task(name: str) -> Iterator[tuple[Task, list[float], list[float]]]:
-    """For each first prompt of a session for which earlier ones hold something: figures by task, and by one set for all."""
-    sessions = recorded(name)
+def _weighed_by_task(name: str) -> Iterator[tuple[Task, list[float], list[float], bool]]:
+    """For each session's first prompt, with nothing in the store but what came before it: by task, and by one set for all."""
     kept = Kept(RamStore())
-    for at, session in enumerate(sessions):
-        replayed(kept.store, session, 1.7e9 + at * DAY)
-    kept.sessions = {session.key: session.id for session in kept.store.sessions()}
-    kept.remember()
-    named = {memory.id: (memory.created, _names(memory)) for memory in kept.store.memories()}
     with tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder, indexed(kept.store, Path(folder) / "index") as index:
-        for at, session in enumerate(sessions):
-            prompt = next((said["t"] for said in session["msgs"] if said["r"] == "user" and said.get("t")), "")
+        for at, session in enumerate(recorded(name)):
             begin = 1.7e9 + at * DAY
-            used = json.dumps(session["msgs"])
-            gold = frozenset(
-                id for id, (created, names) in named.items() if created < begin and any(each in used for each in names)
-            )
+            prompt = next((said["t"] for said in session["msgs"] if said["r"] == "user" and said.get("t")), "")
+            used = _used(session)
+            gold = frozenset(str(memory.id) for memory in kept.store.memories() if any(each in used for each in _names(memory)))
             task = detect(prompt).task
-            asking = Asking(prompt, begin, task=task, talk=False, most=200, deadline=_PATIENT)
-            items = [item for item in recall(asking, index, kept.store).items if item.time < begin]
-            if gold and items:
+            items = recall(Asking(prompt, begin, task=task, talk=False, most=200, deadline=_PATIENT), index, kept.store).items
+            if gold and len({item.kind for item in items}) > 1:  # of one kind there is nothing to weigh
                 orders = _by_kind(items, task), _by_kind(items, None)
                 by_task, for_all = (judged([str(item.id) for item in order], gold) for order in orders)
-                yield task, by_task, for_all
+                yield task, by_task, for_all, orders[0][:10] != orders[1][:10]
+            known = {each.id for each in kept.store.sessions()}
+            replayed(kept.store, session, begin)
+            for each in list(kept.store.sessions()):
+                if each.id not in known:
+                    kept.remember_one(each.id, begin + DAY / 2)
+            bring(kept.store, index)
+
+
+def _used(session: Mapping[str, Any]) -> str:
+    """Everything that was called in a session, with what came of it: not the prompt, which is what is asked."""
+    parts = []
+    for said in session["msgs"]:
+        parts += [call["a"] if isinstance(call["a"], str) else json.dumps(call["a"]) for call in said.get("calls") or ()]
+        if said["r"] == "tool":
+            parts.append(said.get("t") or "")
+    return "\n".join(parts)
 
 
 def _names(memory: Memory) -> frozenset[str]:
-    """Files that it is about, and errors; what everybody touches says nothing, but it says it to both."""
+    """What it is about: files that an episode changed, commands that a pitfall warns of, paths that any other names."""
     detail = memory.detail
-    files = (*detail.artifacts, *detail.files) if isinstance(detail, Episode) else ()
-    errors = tuple(trouble.kind for trouble in detail.troubles) if isinstance(detail, Episode) else ()
-    told = files or errors or tuple(word for word in memory.text.split() if "/" in word or word.endswith(("Error", "Exception")))
-    return frozenset(Path(each.strip("`'\".,:;()")).name for each in told if len(Path(each).name) >= _LEAST_NAME)
+    if isinstance(detail, Pitfall):
+        return frozenset(command for command in _COMMAND.findall(detail.what) if len(command) >= _LEAST_NAME)
+    told = detail.artifacts if isinstance(detail, Episode) else [word for word in memory.text.split() if "/" in word]
+    named = (Path(each.strip("`'\".,:;()")).name for each in told)
+    return frozenset(name for name in named if len(name) >= _LEAST_NAME)
 
 
 def _by_kind(items: Sequence[Recalled], task: Task | None) -> list[Recalled]:

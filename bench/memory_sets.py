@@ -133,10 +133,13 @@ class Kept:
     def remember(self) -> None:
         """As the background does when a session has ended, the oldest first."""
         for session in sorted(self.store.sessions(), key=lambda each: each.started):
-            for memory in remember_session(self.store, session.id, session.started + DAY, self._similar).versions:
-                self.made[memory.kind] += memory.version == 1
-                if memory.kind is MemoryKind.FACT:
-                    self.facts[memory.id] = (_telling(memory), memory)
+            self.remember_one(session.id, session.started + DAY)
+
+    def remember_one(self, session: SessionId, now: float) -> None:
+        for memory in remember_session(self.store, session, now, self._similar).versions:
+            self.made[memory.kind] += memory.version == 1
+            if memory.kind is MemoryKind.FACT:
+                self.facts[memory.id] = (_telling(memory), memory)
 
     def texts(self) -> dict[PageId, str]:
         """What was said, by page."""
@@ -156,10 +159,15 @@ def _telling(memory: Memory) -> frozenset[str]:
 
 def indexed(store: Store, folder: Path, asking: Embedder | None = None) -> LocalIndex:
     index = LocalIndex(folder, Table(), asking, sealing=VERSION, folds=False)
+    bring(store, index)
+    return index
+
+
+def bring(store: Store, index: LocalIndex) -> None:
+    """The index up to the store, and folded."""
     follow(store, index, time.monotonic() + 1e6)
     follow_memories(store, index, time.monotonic() + 1e6)
     index.fold()
-    return index
 
 
 # What others would find

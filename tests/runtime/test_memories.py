@@ -251,6 +251,19 @@ def test_age_changes_the_form_and_never_whether_it_is_found(memories: Memories, 
     assert memories.shown(episode.id).layer is Layer.FULL
 
 
+@pytest.mark.row("M6")
+def test_what_tells_most_is_shown_one_form_better_than_its_age_says(memories: Memories, store: Store, clock: Clock):
+    for number in range(8):
+        worked(store, "The tests of the date parser fail, please fix them.", at=clock() - 4000 + 100 * number)
+    rare = worked(store, "The quokka census of Rottnest overflows its ledger of zygotes: mend the tally.", at=clock() - 100)
+    memories.encode()
+    memories.consolidate()
+    clock.advance(20 * DAY)
+    shown = [(memory.source.session, memories.shown(memory.id).layer) for memory in of_kind(memories, MemoryKind.EPISODE)]
+    assert dict(shown)[rare] is Layer.FULL
+    assert sum(layer is Layer.TIMELINE for _, layer in shown) >= 4
+
+
 @pytest.mark.row("M3")
 def test_memories_unfold_only_as_far_as_a_question_needs(memories: Memories, store: Store, clock: Clock):
     for number in range(12):

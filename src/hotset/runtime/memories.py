@@ -355,7 +355,10 @@ class Memories:
 
         store, documents = self._open(), embedders(Embedding(OFF)).documents
         self.adapt()
-        return consolidate(store, documents.embed, self._clock(), progress=progress or silent)
+        done = consolidate(store, documents.embed, self._clock(), progress=progress or silent)
+        self._telling.masses.renew(store)
+        self._index_them(store)
+        return done
 
     def adapt(self) -> Adapted:
         """Learns the weights of this store's recalls from what was read of them; kept only where that is beyond doubt."""

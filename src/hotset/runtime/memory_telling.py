@@ -19,6 +19,7 @@ from hotset.nouns.retrieval import Place
 from hotset.nouns.turn import TurnRef
 from hotset.runtime.memory_adapting import LOGGED, recalled_event
 from hotset.runtime.memory_fitting import fits
+from hotset.runtime.memory_masses import Masses
 from hotset.sources.memory.disclosing.economics import loaded_event
 from hotset.sources.memory.disclosing.overview import Overview
 from hotset.sources.memory.disclosing.overview_file import OverviewFile
@@ -110,6 +111,7 @@ class Telling:
         self._index = index
         self._clock = clock
         self._logged = logged
+        self.masses = Masses(folder)
         self._file: OverviewFile | None = None
 
     def overview(self, store: Store) -> Overview:
@@ -120,6 +122,7 @@ class Telling:
         """Something was erased: nothing of it may stay."""
         self._file = self._file or OverviewFile(self._folder)
         self._file.drop()
+        self.masses.drop()
 
     def index(self, store: Store, query: str, max_tokens: int, session: str, how: str) -> Told:
         told = told_index(
@@ -238,7 +241,7 @@ class Telling:
                 now,
                 uses=uses.get(memory.id, Uses()),
                 referenced=any(link.to == memory.id for link in store.memory_links(memory.id)),
-                mass=0.0,
+                mass=self.masses.of(memory),
                 arrangement=shape,
             )
             for memory in memories
