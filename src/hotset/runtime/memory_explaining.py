@@ -21,7 +21,7 @@ from hotset.nouns.memory import (
     Standing,
     Trust,
 )
-from hotset.sources.memory.disclosing.telling import DATA, Told, day, one_line
+from hotset.sources.memory.disclosing.telling import DATA, Told, as_data, day, one_line
 from hotset.store.port import Store
 from hotset.tokens import count
 from hotset.window.slice.fit import clipped
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _ACTIONS = 20
 _PAGES = 8
 _TITLE = 100
+_LONGEST = 20_000  # characters of a line: a memory has no more
 _TRUSTED = {
     Trust.PERSON: "a person wrote or confirmed it",
     Trust.OUTCOME: "it was put together by rules from what was done, and what was done worked",
@@ -100,9 +101,9 @@ def explained(shown: Shown, store: Store) -> tuple[str, ...]:
 
 
 def _body(memory: Memory, store: Store) -> Iterator[str]:
-    yield memory.title
+    yield from _theirs(memory.title)
     if memory.text.strip() != memory.title.strip():
-        yield memory.text
+        yield from _theirs(memory.text)
     if memory.standing is not Standing.ACTIVE:
         yield f"Note: {_STANDS[memory.standing]}."
     yield from _detail(memory)
@@ -112,7 +113,17 @@ def _body(memory: Memory, store: Store) -> Iterator[str]:
         yield f"Said in: {', '.join(memory.source.pages[:_PAGES])}"
 
 
+def _theirs(text: str) -> Iterator[str]:
+    """Set in, as no line of ours is: what it says of itself is not what we say of it."""
+    yield from (f"  {line}" if line.strip() else "" for line in as_data(text).splitlines())
+
+
 def _detail(memory: Memory) -> Iterator[str]:
+    """What others worded stands in one line each, behind a word of ours."""
+    yield from (one_line(line, _LONGEST) for line in _details(memory))
+
+
+def _details(memory: Memory) -> Iterator[str]:
     match memory.detail:
         case Episode() as episode:
             if memory.ending is not Ending.UNKNOWN:
@@ -125,7 +136,7 @@ def _detail(memory: Memory) -> Iterator[str]:
             if episode.actions:
                 yield "Actions:"
                 yield from (
-                    f"  {action.at:>5.0f}s {action.tool} {action.target}{' (failed)' if action.failed else ''}"
+                    f"{action.at:.0f}s {action.tool} {action.target}{' (failed)' if action.failed else ''}"
                     for action in episode.actions[:_ACTIONS]
                 )
         case Procedure() as procedure:

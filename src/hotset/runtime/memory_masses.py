@@ -1,4 +1,4 @@
-"""How much each memory tells, by how rare its words are among all of them: worked out with each consolidation, kept in a file.
+"""How much each memory tells, by how rare its words are among episodes: worked out with each consolidation, kept in a file.
 
 What is rare is needed more often than what is new, so it is shown one form better than its age says.
 """
@@ -17,7 +17,7 @@ from hotset.store.port import Store
 
 _FILE = "masses.json"
 _MOST_WORDS = 50_000  # the most common ones; whatever is not among them is rare
-_COUNTED = frozenset(MemoryKind) - {MemoryKind.ARRANGEMENT}
+_COUNTED = frozenset({MemoryKind.EPISODE})  # most of what there is, and what age is about
 _STANDING = frozenset({Standing.ACTIVE, Standing.SUPERSEDED})
 
 
@@ -35,11 +35,11 @@ class Masses:
         self._known: tuple[int, Frequencies] = (0, Frequencies())
 
     def of(self, memory: Memory) -> float:
-        """From 0 to 1: the share of memories that tell less."""
+        """From 0 to 1: the share of episodes that tell less."""
         return mass(memory, self._frequencies())
 
     def renew(self, store: Store) -> None:
-        """Reads every memory once."""
+        """Reads every episode once."""
         found = frequencies(store.memories(_COUNTED, _STANDING))
         common = dict(Counter(found.words).most_common(_MOST_WORDS))
         private_folder(self._path.parent)

@@ -20,7 +20,7 @@ from hotset.store.port import Store
 HALF_LIFE = 30 * 86_400.0
 """In which a topic that nobody touches comes to count half."""
 
-FORMAT = 1
+FORMAT = 2
 """Another number when the same memories give another overview: what was kept is folded anew then."""
 
 _AT_ONCE = 512  # versions that are read at a time

@@ -10,7 +10,7 @@ from typing import Protocol
 from hotset.nouns.memory import Arrangement, Ending, Layer, Memory, MemoryKind, Standing, Task, Trust
 from hotset.sources.memory.disclosing.collapsing import Collapsed, collapsed
 from hotset.sources.memory.disclosing.excerpting import excerpt
-from hotset.sources.memory.disclosing.telling import DATA, HOW, Told, day, joined, one_line, size
+from hotset.sources.memory.disclosing.telling import DATA, HOW, Told, as_data, day, joined, one_line, size
 from hotset.tokens import count
 
 WHOLE = 100
@@ -133,7 +133,7 @@ def _short(each: Collapsed[Item]) -> _Form:
 
 def _in_full(each: Collapsed[Item], arrangement: Arrangement, query: str) -> str:
     item = each.item
-    text = item.text.strip() or item.title
+    text = as_data(item.text.strip() or item.title)
     before, behind = f"{_label(each)}: ", f" [{item.id}]"
     tokens = count(text)
     if tokens <= WHOLE:
@@ -141,7 +141,7 @@ def _in_full(each: Collapsed[Item], arrangement: Arrangement, query: str) -> str
     behind = f" ({size(tokens)} tokens){behind}"
     room = arrangement.excerpt - count(f"- {before}{behind}")
     while room > 0:
-        whole = f"{before}{excerpt(text, query, room)}{behind}"
+        whole = f"{before}{as_data(excerpt(text, query, room))}{behind}"
         over = count(f"- {whole}") - arrangement.excerpt
         if over <= 0:
             return whole
