@@ -97,7 +97,7 @@ _DISCLOSED = 120  # questions
 _MEMORIES = 100_000
 _EPISODES = 10_000
 _ASKED = 300
-_SETS = ("cc-packmind", "codex-agentv", "mini-gemini3-150")
+_SETS = ("cc-packmind", "codex-agentv")
 _LEAST_NAME = 5  # characters of a name that is told from other words
 _COMMAND = re.compile(r"`([^`]+)`")
 

@@ -251,6 +251,21 @@ def test_age_changes_the_form_and_never_whether_it_is_found(memories: Memories, 
     assert memories.shown(episode.id).layer is Layer.FULL
 
 
+@pytest.mark.row("M3")
+def test_whoever_asks_where_the_work_stands_is_told_what_was_done_lately(memories: Memories, store: Store, clock: Clock):
+    worked(store, "The tests of the date parser fail, please fix them.", at=clock() - 60)
+    memories.encode()
+    (episode,) = of_kind(memories, MemoryKind.EPISODE)
+    told = memories.remind("Where did we leave off?", opens=True, max_tokens=400, how="")
+    other = memories.remind("Write a haiku about plums.", opens=True, max_tokens=400, how="")
+    assert told is not None
+    assert other is not None
+    assert f"[{episode.id}]" in told.text
+    assert f"[{episode.id}]" not in other.text
+    assert told.tokens <= 400
+    assert [load.layer for load in told.loads][:2] == [Layer.INDEX, Layer.TIMELINE]
+
+
 @pytest.mark.row("M6")
 def test_what_tells_most_is_shown_one_form_better_than_its_age_says(memories: Memories, store: Store, clock: Clock):
     for number in range(8):

@@ -143,7 +143,7 @@ class Machine:
             machine.follower.nudge()  # opens the index: the first prompt may find something already
         machine.background.spawn(asyncio.to_thread(tokens.warm), "load the tokenizer")  # or the first call would wait for it
         if machine.reminding is not None:
-            machine.background.spawn(asyncio.to_thread(machine.memories.warm), "make ready to recall")
+            machine.reminding.warm()
         if isinstance(machine.toolbox, Toolbox):
             machine.tending = machine.background.spawn(machine._tend(machine.toolbox), "tend the tools")
         return machine

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from hotset.nouns.memory import MemoryKind, Pitfall, Task
@@ -10,9 +11,20 @@ from hotset.window.slice.words import stem, terms
 if TYPE_CHECKING:
     from hotset.sources.memory.recalling.recall import Recalled
 
+_LOOKED_AT = 500  # characters: further down a prompt quotes
+_WHAT_WAS = re.compile(
+    r"(?i)\b(?:where (?:were|are|did) we|left off|(?:last|previous|earlier|yesterday's) (?:time|session|conversation)"
+    r"|what (?:did|have|had) (?:we|you)|pick(?:ing)? up|carry on|(?:continue|go on) (?:where|with (?:what|yesterday))|catch me up"
+    r"|what(?:'s| is) (?:left|next|the status|open)|where does (?:it|the work|this) stand)\b"
+)
 _LEAST_SHARED = 2
 _LEAST_SHARE = 0.2
 """Of the memory's telling words, or of the prompt's, whichever are fewer."""
+
+
+def asks_what_was(prompt: str) -> bool:
+    """Does it ask where the work stands? Then what was done lately answers it, whatever it was about."""
+    return _WHAT_WAS.search(prompt[:_LOOKED_AT]) is not None
 
 
 def fits(item: Recalled, prompt: str, task: Task) -> bool:

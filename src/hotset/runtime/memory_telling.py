@@ -18,7 +18,7 @@ from hotset.nouns.remembering import Remembering
 from hotset.nouns.retrieval import Place
 from hotset.nouns.turn import TurnRef
 from hotset.runtime.memory_adapting import LOGGED, recalled_event
-from hotset.runtime.memory_fitting import fits
+from hotset.runtime.memory_fitting import asks_what_was, fits
 from hotset.runtime.memory_masses import Masses
 from hotset.sources.memory.disclosing.economics import loaded_event
 from hotset.sources.memory.disclosing.overview import Overview
@@ -205,6 +205,10 @@ class Telling:
         first = Told()
         if opens:
             first = told_index(overview, shape, now, query=prompt, max_tokens=min(chosen.index_tokens, max_tokens), how=how)
+        lately = Told()
+        if asks_what_was(prompt):
+            fitting = [each.topic.name for each in fitting_topics(overview, shape, now, query=prompt)]
+            lately = told_timeline(overview, shape, now, topics=fitting, max_tokens=max_tokens - first.tokens, how=how)
         asking = Asking(
             prompt,
             now,
@@ -216,13 +220,15 @@ class Telling:
         )
         items = recall(asking, self._index(), store, from_dict(shape.weights)).items
         found = [item for item in items if fits(item, prompt, task)][:_REMINDED]
-        told = self._told(store, found, prompt, task, max_tokens=max_tokens - first.tokens, how=how) if found else Told()
-        if not first.text and not told.text:
+        room = max_tokens - first.tokens - lately.tokens
+        told = self._told(store, found, prompt, task, max_tokens=room, how=how) if found else Told()
+        parts = ((Layer.INDEX, first), (Layer.TIMELINE, lately), (Layer.FULL, told))
+        loads = tuple(Load(layer, each.tokens, each.topics, tuple(each.shown)) for layer, each in parts if each.text)
+        if not loads:
             return None
-        loads = [Load(Layer.INDEX, first.tokens, first.topics)] if first.text else []
-        loads += [Load(Layer.FULL, told.tokens, told.topics, tuple(told.shown))] if told.text else []
-        text = "\n".join(each for each in (first.text, told.text) if each)
-        return Reminder(text, first.tokens + told.tokens, task, told.shown, tuple(loads), overview.tokens)
+        text = "\n".join(each.text for _, each in parts if each.text)
+        shown = {**lately.shown, **told.shown}
+        return Reminder(text, sum(load.tokens for load in loads), task, shown, loads, overview.tokens)
 
     def behind(self, store: Store, first: Told, told: Reminder | None) -> Reminder:
         """Something else that a prompt is told first."""

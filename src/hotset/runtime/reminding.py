@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -30,6 +30,9 @@ _log = logging.getLogger("hotset")
 HOW = 'retrieve_context(id="...") reads one whole'
 _ENCODE_SHARE = 0.5
 """Of that time, for sessions that have just ended."""
+
+_READY_SECONDS = 1.5
+"""That a prompt waits besides while this process still makes itself ready: that of an agent which was started with it."""
 
 _JUST_ENDED = 2.0
 """Seconds without a call, of a session that another one looks at when it opens."""
@@ -54,9 +57,14 @@ class Reminding:
         self._chosen = chosen
         self._monotonic = monotonic
         self._pool = ThreadPoolExecutor(1, "hotset-remind")
+        self._warming: Future[None] | None = None
         self._working: Future[Reminded | None] | None = None
         self._nothing_until = 0.0
         self._lock = Lock()
+
+    def warm(self) -> None:
+        """Begins to make ready what the first prompt needs; a prompt that comes meanwhile waits for it."""
+        self._warming = self._pool.submit(self._memories.warm)
 
     @property
     def is_quick(self) -> bool:
@@ -73,6 +81,8 @@ class Reminding:
         asked = asked_in("\n".join(each.decode("utf-8", "replace") for each in said))[:_ASKED]
         if not asked.strip() or scene.free <= 0 or (opens and self.is_quick):
             return None
+        if self._warming is not None:
+            wait((self._warming,), _READY_SECONDS)
         with self._lock:
             if self._working is not None and not self._working.done():
                 return None  # an earlier one hangs: this one would only wait behind it

@@ -26,7 +26,7 @@ from hotset.nouns.memory import Arrangement, Ending, Layer, Memory, MemoryKind, 
 from hotset.sources.memory.disclosing.excerpting import excerpt
 from hotset.sources.memory.disclosing.overview import Overview, overview
 from hotset.sources.memory.disclosing.showing import told_memories
-from hotset.sources.memory.disclosing.telling import Told, one_line, size
+from hotset.sources.memory.disclosing.telling import Told, as_data, one_line, size
 from hotset.sources.memory.disclosing.timeline import told_timeline
 from hotset.sources.memory.disclosing.topics_shown import fitting_topics, told_index
 from hotset.sources.memory.naming import ids_in
@@ -213,7 +213,7 @@ def test_a_short_memory_is_shown_whole_and_a_long_one_by_the_sentences_that_fit(
     assert told.shown == {short.id: Layer.FULL, long.id: Layer.FULL}
 
 
-@given(texts.filter(lambda text: count(text) > 100), texts, st.integers(60, 120))
+@given(texts.filter(lambda text: count(as_data(text)) > 100), texts, st.integers(60, 120))
 def test_what_is_shown_of_a_long_memory_is_never_longer_than_its_excerpt_may_be(text, query, most):
     told = told_memories([recalled(a_memory("long", text=text))], Arrangement(excerpt=most), {}, max_tokens=1000, query=query)
     head, heading, entry = told.text.split("\n")

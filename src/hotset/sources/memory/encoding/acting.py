@@ -148,6 +148,8 @@ _LOOKS = re.compile(
 _PIPED = re.compile(r"(?<!\|)\|(?!\|)|\|\| *true|; *(?:echo|true)\b")
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
 _SCRIPT = r"(?:npm|pnpm|yarn|bun|deno)(?: run)?(?: -\S+ \S+)*"
+_MADE_TO_CHECK = r"(?:all|ci|[\w./-]*(?:test|check|lint|build|verif|valid|typ|compil|cov)[\w./-]*)"
+"""What is made to see whether it works; `make install` does something else."""
 _CHECKS: Sequence[tuple[str, re.Pattern[str]]] = tuple(
     (name, re.compile(rf"(?:^|[\s;&|(/])(?:{pattern})(?![\w-])"))
     for name, pattern in (
@@ -166,7 +168,7 @@ _CHECKS: Sequence[tuple[str, re.Pattern[str]]] = tuple(
         ),
         ("cargo", r"cargo (?:test|build|check|nextest|run)"),
         ("go", r"go (?:test|build|vet)"),
-        ("make", r"make(?: [\w-]+)?|ninja|ctest"),
+        ("make", rf"make(?: -\S+)*(?: {_MADE_TO_CHECK}| *(?=$|[;&|>]))|ninja|ctest"),
         ("jvm", r"(?:mvn|gradle|gradlew)\S*(?: \S+)* (?:test|build|verify|check|package)"),
         ("other", r"rspec|phpunit|dotnet (?:test|build)|mix test|swift (?:test|build)|pre-commit run|prek run"),
         ("script", r"python[\d.]* (?:-\w+ )*\S*(?:test|repro|verify|check)\S*\.py|node \S*(?:test|repro|verify|check)\S*\.m?js"),

@@ -21,6 +21,8 @@ _ALIKE = 0.5  # of the words of two commands
 _MOST_RESOLVED = 6
 _SCRIPT = "script"
 """The family of checks that are scripts of all kinds: two of them have nothing in common."""
+_BUILDS = frozenset({"build", "make"})
+"""Checks that leave something behind: where nothing else was done, that was what helped."""
 _NOT_THERE = re.compile(
     r"(?:no (?:module|command|such \w+)(?: named)?|not found|unknown|cannot find|could not find|does not exist|invalid)\b"
     r"[^'\"`]{0,20}['\"`(](?P<what>[\w./@:=-]{2,80})",
@@ -160,5 +162,7 @@ def _in_its_place(one: Act, other: Act, distance: int) -> bool:
 
 
 def _between(acts: Sequence[Act]) -> tuple[Act, ...]:
-    changing = (act for act in acts if act.doing in (Doing.EDIT, Doing.RUN, Doing.OTHER) and not act.verdict.failed)
+    worked = [act for act in acts if not act.verdict.failed]
+    changing = [act for act in worked if act.doing in (Doing.EDIT, Doing.RUN, Doing.OTHER)]
+    changing = changing or [act for act in worked if act.family in _BUILDS]
     return tuple({(act.doing, act.target): act for act in changing}.values())
