@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import statistics
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from hotset.config import Config
+from hotset.runtime.memories import open_memories
+from hotset.runtime.memory_telling import Reminder
+from hotset.runtime.reminding import HOW
 from hotset.surfaces.cli.ending import run
 from hotset.surfaces.cli.options import Chosen, of_project
 from hotset.surfaces.cli.terminal import count, size
@@ -18,6 +22,7 @@ from hotset.testing.demo.stage import empty_folder
 from hotset.testing.demo.view import Lines, Screen, screen
 
 _FOLDER = "demo"
+_NEXT = "Where did we leave off?"
 
 
 @click.command()
@@ -29,7 +34,7 @@ def demo(chosen: Chosen, once: bool, fast: bool) -> None:
     folder = empty_folder(_beside(config))
     with screen() as live:
         shown = play(folder, live, slowly=not fast and sys.stdout.isatty())
-    _conclude(Lines(), shown, folder)
+    _conclude(Lines(), shown, folder, _told_next(replace(config, folder=folder)))
     if once:
         return
     sys.stdout.write(f"\nNow the real thing, for {config.project}:\n\n")
@@ -42,7 +47,14 @@ def _beside(config: Config) -> Path:
     return config.folder.parent / _FOLDER if config.origins["data"] == "default" else config.folder / _FOLDER
 
 
-def _conclude(out: Screen, shown: Shown, folder: Path) -> None:
+def _told_next(config: Config) -> Reminder | None:
+    """What a session would be told that begins now, after what was made of this one."""
+    with open_memories(config) as memories:
+        memories.encode()
+        return memories.remind(_NEXT, opens=True, max_tokens=config.memory.offer_tokens, how=HOW)
+
+
+def _conclude(out: Screen, shown: Shown, folder: Path, told: Reminder | None) -> None:
     census = shown.held.census
     out.say("\nWhat the window saved, charged by the scripted provider under the rules of a real prompt cache:")
     out.say(
@@ -74,9 +86,13 @@ def _conclude(out: Screen, shown: Shown, folder: Path) -> None:
         f"  The proxy added {1000 * statistics.median(added):.1f} ms to a call in the middle, "
         f"{1000 * added[int(0.95 * len(added))]:.1f} ms at the 95th percentile."
     )
+    if told is not None:
+        out.say(f'\nTomorrow\'s session begins with "{_NEXT}" and is told, behind that, in {told.tokens} tokens:')
+        for line in told.text.splitlines():
+            out.say(f"  {line}")
     out.say("\nLook at it:")
     first = shown.sessions[0]
-    for command in ("savings", f"diff {first} 20", "sessions", f"show {first}", "verify"):
+    for command in ("savings", f"diff {first} 20", "sessions", f"show {first}", "memory timeline", "verify"):
         out.say(f"  hotset {command} --data {folder}")
     out.say("\nConnect a real agent:")
     out.say("  hotset wrap claude      (or codex, opencode, aider, goose, anything)")
