@@ -5,6 +5,7 @@ One door for every surface. Everything blocks, and can be used from any thread.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotset.config import MEMORY, Config
-from hotset.errors import BadConfig, BadInput, HotsetError, NotFound
+from hotset.errors import BadConfig, BadInput, HotsetError, NotFound, PageDamaged
 from hotset.index.port import Index
 from hotset.nouns.memory import (
     Detail,
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
     from hotset.sources.memory.managing.consolidating import Consolidated
     from hotset.sources.memory.managing.rollback import TakenBack
     from hotset.sources.memory.recalling.adapting import Adapted
+
+_log = logging.getLogger("hotset")
 
 Progress = Callable[[str, int, int], None]
 """What is done, how much of it, and of how much."""
@@ -110,6 +113,8 @@ class Memories:
         self._telling = Telling(self._folder, index, clock, logged=logged)
         self._continuity = Continuity(config.project, self._folder)
         self._encoding = threading.Lock()
+        self._given_up: dict[SessionId, float] = {}
+        """Sessions that could not be remembered, as far as they went then."""
         self.by_rules: deque[MemoryId] = deque(maxlen=_MOST_BY_RULES)
         """Episodes that were put into words by rules since the start: a model may find better ones."""
 
@@ -336,9 +341,9 @@ class Memories:
             self.waiting.look(store)
             ready = self.waiting.ready(self._clock() - quiet)
             done = 0
-            for done, session in enumerate(ready, 1):
-                self._remember(store, session)
-                (progress or silent)("remember sessions", done, len(ready))
+            for number, session in enumerate(ready, 1):
+                done += self._try_to_remember(store, session)
+                (progress or silent)("remember sessions", number, len(ready))
                 if until is not None and time.monotonic() > until:
                     break
             if done:
@@ -467,6 +472,22 @@ class Memories:
         """Brings the file up to date; what people wrote in it stays. Raises `BadInput`."""
         store = self._open()
         return self._continuity.write(store, self._telling.overview(store))
+
+    def _try_to_remember(self, store: Store, session: SessionId) -> bool:
+        """Was it remembered? What fails by itself is told once and left alone until it goes on: the others do not wait for it."""
+        said = self.waiting.last_said(session)
+        if self._given_up.get(session) == said:
+            return False
+        try:
+            self._remember(store, session)
+        except Exception as error:  # a bug of ours, or a page that is damaged, costs the memories of one session
+            if isinstance(error, HotsetError) and not isinstance(error, PageDamaged):
+                raise
+            self._given_up[session] = said
+            told = _log.isEnabledFor(logging.DEBUG)
+            _log.warning("session %s cannot be remembered: %s", session, type(error).__name__, exc_info=told)
+            return False
+        return True
 
     def _remember(self, store: Store, session: SessionId) -> None:
         said = self.waiting.last_said(session)

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from heapq import nlargest
 
-from hotset.errors import NotFound
+from hotset.errors import HotsetError, NotFound
 from hotset.index.port import Index
 from hotset.nouns.finding import Filter, Query, Sort
 from hotset.nouns.memory import Memory, MemoryId, Standing
-from hotset.sources.memory.following import MEMORIES
+from hotset.sources.memory.following import memories_indexed
 from hotset.store.port import Store
 from hotset.window.slice.words import terms
 
@@ -41,9 +41,11 @@ def _indexed(store: Store, index: Index, memory: Memory) -> Iterator[Memory]:
 
 
 def _tail(store: Store, index: Index) -> Iterator[Memory]:
-    """What was kept a moment ago and is not indexed yet, as it stands now."""
-    latest = {each.id: each for _, each in store.memories_after(index.watermark(MEMORIES), _TAIL)}
-    return iter(latest.values())
+    """What was kept a moment ago and is not indexed yet, as it stands now; nothing where an index cannot even say that."""
+    with suppress(HotsetError, OSError):
+        latest = {each.id: each for _, each in store.memories_after(memories_indexed(store, index), _TAIL)}
+        return iter(latest.values())
+    return iter(())
 
 
 def _by_words(every: Iterable[Memory], memory: Memory) -> Sequence[Memory]:

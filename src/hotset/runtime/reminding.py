@@ -60,6 +60,7 @@ class Reminding:
         self._warming: Future[None] | None = None
         self._working: Future[Reminded | None] | None = None
         self._nothing_until = 0.0
+        self._failing = ""
         self._lock = Lock()
 
     def warm(self) -> None:
@@ -83,20 +84,29 @@ class Reminding:
             return None
         if self._warming is not None:
             wait((self._warming,), _READY_SECONDS)
+            self._warming = None  # whatever became of it: nobody waits for it twice
         with self._lock:
             if self._working is not None and not self._working.done():
-                return None  # an earlier one hangs: this one would only wait behind it
+                self._tell_failing("an earlier search hangs")
+                return None  # this one would only wait behind it
             working = self._working = self._pool.submit(self._made, asked, scene, opens)
         try:
-            return working.result(self._chosen.offer_seconds)
+            reminded = working.result(self._chosen.offer_seconds)
         except TimeoutError:
             return None
         except Exception as error:  # fail open: the prompt goes out alone
-            _log.warning("nothing could be recalled: %s", type(error).__name__, exc_info=_log.isEnabledFor(logging.DEBUG))
+            self._tell_failing(type(error).__name__)
             return None
+        self._failing = ""
+        return reminded
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _tell_failing(self, why: str) -> None:
+        """Once, and again only when it is another fault or when it worked meanwhile."""
+        _log.log(logging.DEBUG if why == self._failing else logging.WARNING, "nothing could be recalled: %s", why)
+        self._failing = why
 
     def _made(self, asked: str, scene: Scene, opens: bool) -> Reminded | None:
         if opens:

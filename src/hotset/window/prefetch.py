@@ -37,6 +37,7 @@ _NOTES = (
     "INSTRUCTIONS",
 )
 _ASKED = 4000  # characters of a prompt; plans that somebody pasted are longer, and begin with what they are about
+_SEARCHED = frozenset({Sort.PAGE, Sort.CODE})
 _FOUND = 40  # most of them are of no sort that is offered
 _NAMED = 4  # files that a prompt names, and that are looked into
 _FOUND_IN_NAMED = 3
@@ -139,8 +140,9 @@ def queries(prompt: Prompt, deadline: float) -> tuple[Query, ...]:
     """What the index is asked: for what the prompt says, and for each file that it names, what of it."""
     # Quotation marks would ask for a phrase word for word; a prompt quotes for other reasons.
     words = prompt.text[:_ASKED].replace('"', " ")
-    named = (Query(words, Filter(path=f"**/{name}"), _FOUND_IN_NAMED, deadline) for name in islice(_files(prompt.text), _NAMED))
-    return (Query(words, Filter(), _FOUND, deadline), *named)
+    filters = (Filter(_SEARCHED, path=f"**/{name}") for name in islice(_files(prompt.text), _NAMED))
+    named = (Query(words, only, _FOUND_IN_NAMED, deadline) for only in filters)
+    return (Query(words, Filter(_SEARCHED), _FOUND, deadline), *named)
 
 
 def weigh(prompt: Prompt, found: Sequence[Hits]) -> list[tuple[Hit, Signs]]:

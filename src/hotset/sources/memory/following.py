@@ -43,6 +43,11 @@ def follow_memories(store: Store, index: Index, until: float, clock: Callable[[]
     return _memories(store, index, until, clock) + _talk(store, index, until, clock)
 
 
+def memories_indexed(store: Store, index: Index) -> int:
+    """The number of the last version that the index came by: those behind it are not found yet."""
+    return _memories_reached(store, index.watermark(MEMORIES))
+
+
 def drop_erased(store: Store, index: Index) -> int:
     """Takes out what was erased from the store, and how many memories that were. Reads all of them: for after an erasure."""
     there = {memory.id for memory in store.memories()}

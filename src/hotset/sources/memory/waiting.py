@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -19,7 +20,7 @@ _CHUNK = 1000
 
 
 class _Kept(msgspec.Struct):
-    number: int = 0
+    number: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)] = 0
     """Of the last page that was looked at."""
     sessions: dict[str, float] = {}
     """When something was last said in each session that waits."""
@@ -37,6 +38,8 @@ class Waiting:
         """Comes by the pages that are new. False where there are more than `most` of them."""
         with self._lock:
             kept = self._read()
+            if kept.number and not store.pages_after(kept.number - 1, 1):  # another store than the one it was made from
+                kept.number = 0
             while most > 0 and (pages := store.pages_after(kept.number, min(_CHUNK, most))):
                 for _, page in pages:
                     kept.sessions[page.session] = max(page.time, kept.sessions.get(page.session, 0.0))

@@ -25,7 +25,7 @@ COLOURS = {
 }
 _PLAIN_COLOUR = "magenta"
 _LABEL = 9  # characters in front of what is told about a memory
-_MOST_PAGES = 3  # that are named; JSON has all
+_MOST_PAGES, _MOST_PLACES = 3, 6  # that are named; JSON has all
 _JUST_NOW_SECONDS = 1.0
 
 _FORWARD = {
@@ -125,7 +125,7 @@ def _source(memory: Memory) -> str:
     told = [f"by {source.by}"]
     told += [f"agent {source.agent}"] if source.agent else []
     told += [f"session {source.session}"] if source.session else []
-    told += [", ".join(source.places)] if source.places else []
+    told += [_some(source.places, _MOST_PLACES)] if source.places else []
     return "; ".join(told)
 
 
@@ -133,8 +133,12 @@ def _pages(memory: Memory) -> str:
     pages = memory.source.pages
     if not pages:
         return ""
-    more = f" and {len(pages) - _MOST_PAGES} more" if len(pages) > _MOST_PAGES else ""
-    return f"{', '.join(pages[:_MOST_PAGES])}{more} (hotset recall {pages[0]})"
+    return f"{_some(pages, _MOST_PAGES)} (hotset recall {pages[0]})"
+
+
+def _some(each: Sequence[str], most: int) -> str:
+    more = f" and {len(each) - most} more" if len(each) > most else ""
+    return f"{', '.join(each[:most])}{more}"
 
 
 def _used(uses: Uses, now: float) -> str:

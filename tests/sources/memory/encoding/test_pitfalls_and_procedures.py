@@ -42,6 +42,24 @@ def test_a_setting_that_was_edited_is_told():
     assert pitfall.instead == "edited tsconfig.json"
 
 
+def test_what_a_makefile_does_and_what_a_build_leaves_behind_resolve_troubles():
+    for helped in ("make vendor", "make -j4 install", "npm run build"):
+        told = (
+            begun()
+            .runs("pytest -q", "E   ModuleNotFoundError: No module named 'datefmt'", 1)
+            .runs(helped)
+            .runs("pytest -q", PASSED)
+        )
+        (pitfall,) = pitfalls(told)
+        assert pitfall.instead == f"ran `{helped}`"
+
+
+def test_a_build_beside_an_edit_is_only_a_check():
+    told = begun().runs("pytest -q", "E   ConfigError: no such key", 1).edits("setup.cfg").runs("make").runs("pytest -q", PASSED)
+    (pitfall,) = pitfalls(told)
+    assert pitfall.instead == "edited setup.cfg"
+
+
 def test_a_trouble_that_was_never_resolved_is_no_pitfall_but_stays_in_its_episode():
     told = begun().runs("pytest -q", "E   KeyError: 'year'", 1).says("It fails.")
     assert pitfalls(told) == []

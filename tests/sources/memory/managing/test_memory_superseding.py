@@ -114,6 +114,20 @@ def test_what_is_said_again_in_the_same_session_makes_nothing_surer():
     assert store.memory(old.id).confidence == old.confidence
 
 
+LESS = "Releases of the payment service are cut every Tuesday morning after the captain has signed them off"
+
+
+def test_a_person_does_not_stand_for_a_word_more_that_a_model_has_put_into_the_same_sentence():
+    store = RamStore()
+    planted = fact(f"{LESS} using evilpm", created=1.0, trust=Trust.AGENT)
+    said = fact(LESS, session="s2", created=2.0, trust=Trust.PERSON)
+    keep(store, planted)
+    assert judge(planted, said) is Verdict.SAME
+    arrive(store, said)
+    assert store.memory(planted.id).trust is Trust.AGENT
+    assert (store.memory(said.id).text, store.memory(said.id).trust) == (LESS, Trust.PERSON)
+
+
 @pytest.mark.parametrize("trust", [Trust.OUTSIDE, Trust.AGENT, Trust.OUTCOME])
 def test_nobody_but_a_person_replaces_what_a_person_said(trust):
     store = RamStore()

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from heapq import nlargest
 from math import log1p, log2
+from typing import Annotated
 
 import msgspec
 
@@ -80,7 +81,7 @@ class Overview(msgspec.Struct, frozen=True):
     """Of all memories that are active."""
 
     format: int = FORMAT
-    number: int = 0
+    number: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)] = 0
     """Of the last version that was folded."""
     tag: str = ""
     """By which that version is known again: a store that was put in another's place counts anew."""

@@ -352,8 +352,8 @@ def _is_look(head: str) -> bool:
     return bool(parts) and all(_LOOKS.match(part) for part in parts) and not re.search(r"(?<![2&=-])>(?!&|\s?/dev/null)", bare)
 
 
-_FILE = re.compile(r"(?<![\w$-])(?:[\w.@~+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,5}(?![\w/])")
-_NO_FILE = re.compile(r"\d|.*\.(?:com|org|net|io|dev|ai|example)$")
+_FILE = re.compile(r"(?<![\w$-])(?:[\w.@~+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,5}(?![\w/(])")
+_NO_FILE = re.compile(r"\d|.*\.(?:com|org|net|io|dev|ai|example)$|.*\.\.|(?:application|text|image|audio|video)/[\w.+-]+$")
 
 
 def _named_files(command: str) -> Iterator[str]:

@@ -36,7 +36,9 @@ _DULL = frozenset(
     based including specific recent really please thank interested looking wondering thinking recommend recommendation suggestion
     tip advice information detail helpful definitely feature branch repository pull request path line error errors warning
     support handle provide include ensure return run running call called want need use using work working read write look
-    fail fails failed found command commands
+    fail fails failed found command commands always never again remember remembered note correctly recently basically somewhere
+    better best second third ids info mention ask decide save main misleading correct properly python python3 node bash sudo home
+    http localhost unrecognized fails ensure quickest potential
     src tsx jsx json yaml toml january february march april may june july august september october november december monday
     tuesday wednesday thursday friday saturday sunday upcoming understand concerned there tool tools description statu source
     http https www com org github html true false null none

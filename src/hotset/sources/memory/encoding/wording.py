@@ -81,17 +81,18 @@ def goal_of(prompt: str) -> str:
 def title_of(prompt: str) -> str:
     """About ten words."""
     text = prose(prompt).strip()
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [bare for line in text.splitlines() if (bare := line.strip()) and not _LABEL.fullmatch(bare)]
     leads_in = bool(lines) and _LEADS_IN.fullmatch(lines[0]) is not None
     if leads_in and (heading := _HEADING.search("\n".join(lines[1:3]))):
         told = heading.group(1)
     elif leads_in and len(lines) > 1:
         told = lines[1]
     else:
-        said = sentences(_COMMAND_NAME.sub("", text))[:4]
+        said = [each for each in sentences(_COMMAND_NAME.sub("", text)) if not _LABEL.fullmatch(each)][:4]
         told = next((each for each in said if len(set(telling(each))) > 1), " ".join(said)) or prompt.strip()
     bare = _POLITE.sub("", _plain(told), count=1).strip() or _plain(told)
     short = first_words(bare, _TITLE_WORDS)[:_LONGEST_TITLE].strip(" ,;:-")
+    short = short[:-1] if short.endswith(".") and not short.endswith("..") else short
     return short[:1].upper() + short[1:]
 
 
@@ -103,7 +104,7 @@ def text_of(work: Work) -> str:
     ending = f"{_ENDED[work.came.ending]} ({work.came.why})."
     room = _LONGEST_TEXT - sum(len(part) + 1 for part in parts if part) - len(ending)
     if work.reply and room > 40:  # less says nothing
-        parts.append(f"The agent: {cut(work.reply, min(room - 12, _LONGEST_REPLY))}")
+        parts.append(f"The agent: {_ended(cut(work.reply, min(room - 13, _LONGEST_REPLY)))}")
     told = " ".join(part for part in parts if part)
     return f"{cut(told, _LONGEST_TEXT - len(ending) - 1)} {ending}"
 
@@ -168,7 +169,7 @@ def _went_wrong(mishaps: Sequence[Mishap]) -> list[str]:
         if mishap.by is None:
             how = "not resolved"
         told.append(
-            f"Trouble: {mishap.failed.verdict.kind} at `{first_words(mishap.failed.target, 8)}`{f' ({how})' if how else ''}."
+            f"Trouble: {mishap.failed.verdict.kind} at `{cut(first_words(mishap.failed.target, 8), _LONGEST_COMMAND)}`{f' ({how})' if how else ''}."
         )
     return told
 

@@ -13,6 +13,9 @@ _SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"[^\W\d_][\w'\u2019-]*[^\W_]|[^\W\d_]{2,}")
 _LONGEST_WORD = 40
 _SHORTEST_STEM = 4
+_NO_PLURAL = ("ss", "us", "is", "ys", "as")
+_KEEPS_IE = frozenset({"movies", "cookies", "series", "species", "ties", "dies", "lies", "pies", "zombies", "calories"})
+_ADDS_ES = ("xes", "sses", "shes", "tches", "nches", "rches", "zzes")
 _STOP = frozenset(
     re.findall(
         r"\S+",
@@ -51,11 +54,9 @@ def telling(text: str) -> Iterator[str]:
     for found in _WORD.finditer(text):
         word = found.group().lower().replace("\u2019", "'").removesuffix("'s")
         if len(word) > 2 and word not in _STOP and len(word) <= _LONGEST_WORD:  # shorter ones tell nothing
-            yield (
-                word[:-1]
-                if word.endswith("s") and not word.endswith(("ss", "us", "is", "ys", "as")) and len(word) > _SHORTEST_STEM
-                else word
-            )
+            one = _singular(word)
+            if one not in _STOP:
+                yield one
 
 
 def cut(text: str, most: int) -> str:
@@ -72,6 +73,15 @@ def cut(text: str, most: int) -> str:
 def first_words(text: str, most: int) -> str:
     words = text.split()
     return " ".join(words) if len(words) <= most else f"{' '.join(words[:most]).rstrip('.,;:-')}…"
+
+
+def _singular(word: str) -> str:
+    """A name such as `test_dates` is none of a language's words, and stays."""
+    if len(word) <= _SHORTEST_STEM or not word.endswith("s") or word.endswith(_NO_PLURAL) or "_" in word:
+        return word
+    if word.endswith("ies") and word not in _KEEPS_IE:
+        return f"{word[:-3]}y"
+    return word[:-2] if word.endswith(_ADDS_ES) else word[:-1]
 
 
 def once(items: Iterable[str], most: int | None = None) -> tuple[str, ...]:

@@ -60,13 +60,13 @@ def merged(kept: Memory, lost: Sequence[Memory], now: float, run: str) -> tuple[
     for each in lost:
         whole = joined(whole, each)
     changed = following(
-        kept, now, run, f"says the same as {len(lost)} more", source=whole.source, confidence=whole.confidence, trust=whole.trust
+        kept, now, run, f"says the same as {len(lost)} more", source=whole.source, confidence=whole.confidence, trust=kept.trust
     )
     gone = (following(each, now, run, f"{kept.id} says the same", standing=Standing.MERGED) for each in lost)
     links = (MemoryLink(kept.id, each.id, Relation.DERIVED_FROM, now, run) for each in lost)
     return (changed, *gone), tuple(links)
 
 
-def _worth(memory: Memory) -> tuple[bool, float, int, float, str]:
-    """What a person said or pinned, then the surer, the more trusted, the older one."""
-    return memory.pinned or memory.trust is Trust.PERSON, memory.confidence, rank(memory.trust), -memory.created, memory.id
+def _worth(memory: Memory) -> tuple[bool, int, float, float, str]:
+    """What a person said or pinned, then the more trusted, the surer, the older one: nobody stands for the words of others."""
+    return memory.pinned or memory.trust is Trust.PERSON, rank(memory.trust), memory.confidence, -memory.created, memory.id

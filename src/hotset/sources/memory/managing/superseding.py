@@ -112,7 +112,7 @@ class _Table:
         others = tuple(dict.fromkeys((*near, *self._new)))
         if new.version == 1:
             for old in self._known(new.id, others):
-                if self._takes(old, new) and judge(*_in_time(old, new)) is Verdict.SAME:
+                if self._takes(old, new) and judge(*_in_time(old, new)) is Verdict.SAME and _speaks_for(old, new):
                     self._absorb(new, old)
                     return
         self.weigh(new.id, others)
@@ -190,6 +190,11 @@ class _Table:
 def _in_time(one: Memory, other: Memory) -> tuple[Memory, Memory]:
     """The earlier one, and the later one."""
     return (one, other) if (one.created, one.id) <= (other.created, other.id) else (other, one)
+
+
+def _speaks_for(old: Memory, new: Memory) -> bool:
+    """A word more in somebody's text is a filler where nobody more trusted would have to stand for it."""
+    return rank(old.trust) >= rank(new.trust) or wording(old.text).words == wording(new.text).words
 
 
 def _is_held(earlier: Memory, later: Memory) -> bool:

@@ -1,7 +1,7 @@
 """What each signal counts when memories are put in order. Data alone: whoever adapts them to a store makes another set.
 
 The defaults are round numbers near those that are chosen on four fifths of LongMemEval's questions and do best on the rest; with
-any one of them 30 % greater or smaller, recall@5, @10 and NDCG@10 there change by less than a point (`make bench-memory`). The
+any one of them 30 % greater or smaller, recall@5, @10 and NDCG@10 there change by less than a point. The
 set says nothing of how memories that are used, outdated or wanted by a task should count: those weights are a judgement.
 """
 

@@ -1,0 +1,68 @@
+"""How memories read: topics are words that people use, titles say what was asked, and clients' marks are not the user's."""
+
+from __future__ import annotations
+
+import pytest
+from told_sessions import PASSED, Told
+
+from hotset.nouns.memory import MemoryKind
+from hotset.sources.memory.encoding.acting import acts
+from hotset.sources.memory.encoding.speaking import spoken
+from hotset.sources.memory.encoding.topics import topics_of
+from hotset.sources.memory.encoding.wording import title_of
+from hotset.sources.memory.encoding.words import telling
+
+
+@pytest.mark.parametrize(
+    ("said", "one"),
+    [
+        ("dependencies", "dependency"),
+        ("queries", "query"),
+        ("cookies", "cookie"),
+        ("boxes", "box"),
+        ("classes", "class"),
+        ("branches", "branch"),
+        ("caches", "cache"),
+        ("dates", "date"),
+        ("status", "status"),
+        ("test_dates", "test_dates"),
+    ],
+)
+def test_a_plural_and_its_singular_are_one_word_and_a_word_of_the_language(said, one):
+    assert list(telling(said)) == list(telling(one)) == [one]
+
+
+def test_the_plural_of_a_word_that_tells_nothing_tells_nothing():
+    assert list(telling("issues fixes problems")) == []
+
+
+def test_how_something_is_said_is_no_topic():
+    topics = topics_of("Remember that we always pin dependencies in constraints.txt, never recently, basically.")
+    assert {"dependency", "constraint"} <= set(topics)
+    assert not {"remember", "always", "recently", "basically"} & set(topics)
+
+
+def test_a_title_has_no_full_stop_and_no_label_of_a_form():
+    assert title_of("Make the tests of the parser pass.") == "Make the tests of the parser pass"
+    handed = "Consider the following PR description:\n\n## Description\n\nQuantity raises where it should return NotImplemented"
+    assert title_of(handed) == "Quantity raises where it should return NotImplemented"
+
+
+def test_quotation_marks_around_a_whole_prompt_are_the_clients():
+    assert spoken('"Fix the parser. We pin versions."').text == "Fix the parser. We pin versions."
+    assert spoken('"Fix" and "pin"').text == '"Fix" and "pin"'
+    assert spoken('"').text == '"'
+
+
+def test_a_method_a_range_and_a_media_type_are_no_files():
+    command = "node app.js console.log(1) origin/main..HEAD.x application/vnd.api src/report.ts"
+    told = Told().user("Look at it").runs(command, PASSED)
+    (act,) = acts(told.material().line)
+    assert act.files == ("app.js", "src/report.ts")
+
+
+def test_what_the_agent_said_last_ends_before_the_outcome_is_told():
+    told = Told().user("Make the report of invoices faster, it takes minutes.").edits("src/report.py")
+    told.runs("pytest -q", PASSED).says("Independent mode writes the prompt at once")
+    (episode,) = told.memories(MemoryKind.EPISODE)
+    assert "at once. It worked" in episode.text
