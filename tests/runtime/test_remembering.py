@@ -114,6 +114,17 @@ def test_a_prompt_that_asks_for_nothing_known_is_told_what_there_is_at_the_start
     assert later.count("hotset memory") == 1
 
 
+def test_a_session_is_not_told_what_it_came_to_itself(world):
+    here = world(memory=SOON)
+    rule = "Remember that we always export invoices with a semicolon as separator."
+    here.says(rule)
+    here.look(lambda store: list(store.memories(frozenset({MemoryKind.FACT}))))
+    same = here.says(rule, "The export is there now.", "Which separator do we export invoices with?")
+    other = here.says("Which separator do we export invoices with?", session="two")
+    assert "Remembered" not in same
+    assert "semicolon" in other
+
+
 def test_a_client_tells_how_its_work_came_out(world):
     here = world(memory=replace(SOON, quiet_seconds=0.5))
     here.says(GOAL)

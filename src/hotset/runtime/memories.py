@@ -34,7 +34,7 @@ from hotset.nouns.memory import (
     Trust,
     Uses,
 )
-from hotset.nouns.page import SessionId
+from hotset.nouns.page import ROOT, Chain, SessionId
 from hotset.nouns.turn import Event
 from hotset.runtime import memory_changing as changing
 from hotset.runtime.memory_continuity import TOKENS, Continuity
@@ -47,7 +47,7 @@ from hotset.sources.memory.disclosing.telling import Told
 from hotset.sources.memory.disclosing.unfolding import Room, Unfolded
 from hotset.sources.memory.recalling.weights import DEFAULT
 from hotset.sources.memory.waiting import Waiting
-from hotset.store.port import Store
+from hotset.store.port import Store, Where
 
 if TYPE_CHECKING:
     from hotset.sources.memory.managing.consolidating import Consolidated
@@ -126,10 +126,12 @@ class Memories:
         """Loads what the first prompt needs, while nobody waits; where nothing is remembered that is nothing."""
         with suppress(HotsetError):
             self.waiting.look(self._open())
-            if self._telling.overview(self._open()).memories:
+            if not self.is_empty:
                 self._load()
 
     def _load(self) -> None:
+        import hotset.sources.memory.encoding.encode  # noqa: PLC0415 - whoever opens a session remembers those before it
+        import hotset.sources.memory.managing.superseding  # noqa: PLC0415
         import hotset.sources.memory.recalling.recall  # noqa: F401, PLC0415 - numpy, which no start waits for
         from hotset.sources.memory.recalling.tasks import detect  # noqa: PLC0415
         from hotset.sources.memory.recalling.when import spoken  # noqa: PLC0415
@@ -163,7 +165,15 @@ class Memories:
         from hotset.sources.memory.recalling.recall import Asking  # noqa: PLC0415 - numpy
 
         wanted = frozenset(changing.kind_named(kind) for kind in kinds)
-        asking = Asking(query, self._clock(), task=task_named(task) if task else None, kinds=wanted, talk=not wanted, most=most)
+        asking = Asking(
+            query,
+            self._clock(),
+            task=task_named(task) if task else None,
+            kinds=wanted,
+            talk=not wanted,
+            session=SessionId(session) if session else None,
+            most=most,
+        )
         store = self._open()
         self._index_them(store)
         return self._telling.recall(store, asking, max_tokens, session)
@@ -172,8 +182,11 @@ class Memories:
         """As far as a question needs: what there is, what was done, and only then the memories themselves."""
         return self._telling.unfold(self._open(), query, task_named(task) if task else None, room or Room(), session)
 
-    def remind(self, prompt: str, *, opens: bool, max_tokens: int, how: str) -> Reminder | None:
-        """What a prompt is told without having asked; None where nothing fits."""
+    def remind(self, prompt: str, *, opens: bool, max_tokens: int, how: str, after: Chain = ROOT) -> Reminder | None:
+        """What a prompt is told without having asked; None where nothing fits.
+
+        `after` is the message before it: what its own session came to so far it knows.
+        """
         chosen, store = self._config.memory, self._open()
         continuity = Told()
         if opens:
@@ -181,7 +194,8 @@ class Memories:
                 continuity = self._continuity.told(min(TOKENS, max_tokens // 2))
         self._index_them(store)
         room = max_tokens - continuity.tokens
-        told = self._telling.remind(store, prompt, chosen, opens=opens, max_tokens=room, how=how)
+        session = next((page.session for page in store.pages(Where(chain=after, limit=1))), None) if after else None
+        told = self._telling.remind(store, prompt, chosen, opens=opens, max_tokens=room, how=how, session=session)
         return self._telling.behind(store, continuity, told) if continuity.text else told
 
     @property

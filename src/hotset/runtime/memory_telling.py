@@ -190,7 +190,15 @@ class Telling:
         return told
 
     def remind(
-        self, store: Store, prompt: str, chosen: Remembering, *, opens: bool, max_tokens: int, how: str
+        self,
+        store: Store,
+        prompt: str,
+        chosen: Remembering,
+        *,
+        opens: bool,
+        max_tokens: int,
+        how: str,
+        session: SessionId | None = None,
     ) -> Reminder | None:
         """What is told with a prompt: at a session's start what there is to know, and whatever fits what is asked."""
         from hotset.sources.memory.recalling.recall import Asking, recall  # noqa: PLC0415 - as above
@@ -219,7 +227,7 @@ class Telling:
             deadline=_REMINDED_SHARE * chosen.offer_seconds,
         )
         items = recall(asking, self._index(), store, from_dict(shape.weights)).items
-        found = [item for item in items if fits(item, prompt, task)][:_REMINDED]
+        found = [item for item in items if fits(item, prompt, task) and not _is_of(item, session)][:_REMINDED]
         room = max_tokens - first.tokens - lately.tokens
         told = self._told(store, found, prompt, task, max_tokens=room, how=how) if found else Told()
         parts = ((Layer.INDEX, first), (Layer.TIMELINE, lately), (Layer.FULL, told))
@@ -281,6 +289,10 @@ class Telling:
     def _keep(self, store: Store, session: str, deposit: Deposit) -> None:
         if self._logged or session:
             store.keep(deposit)
+
+
+def _is_of(item: Recalled, session: SessionId | None) -> bool:
+    return session is not None and item.memory is not None and item.memory.source.session == session
 
 
 def arrangement(store: Store) -> Arrangement:

@@ -34,6 +34,9 @@ _ENCODE_SHARE = 0.5
 _READY_SECONDS = 1.5
 """That a prompt waits besides while this process still makes itself ready: that of an agent which was started with it."""
 
+_OPENING = 3.0
+"""Times longer waits a prompt that opens a session: it has most to gain, and its agent has just kept the machine busy itself."""
+
 _JUST_ENDED = 2.0
 """Seconds without a call, of a session that another one looks at when it opens."""
 
@@ -91,7 +94,7 @@ class Reminding:
                 return None  # this one would only wait behind it
             working = self._working = self._pool.submit(self._made, asked, scene, opens)
         try:
-            reminded = working.result(self._chosen.offer_seconds)
+            reminded = working.result(self._chosen.offer_seconds * (_OPENING if opens else 1.0))
         except TimeoutError:
             return None
         except Exception as error:  # fail open: the prompt goes out alone
@@ -114,7 +117,7 @@ class Reminding:
                 quiet=min(_JUST_ENDED, self._chosen.quiet_seconds), seconds=_ENCODE_SHARE * self._chosen.offer_seconds
             )
         room = min(self._chosen.offer_tokens, scene.free)
-        told = self._memories.remind(asked, opens=opens, max_tokens=room, how=HOW)
+        told = self._memories.remind(asked, opens=opens, max_tokens=room, how=HOW, after=scene.last.parent)
         if told is None:
             if self._memories.is_empty:
                 self._nothing_until = self._monotonic() + _NOTHING_SECONDS

@@ -112,7 +112,7 @@ def test_steps_that_led_to_a_check_that_passed_are_a_procedure():
     (memory,) = told.memories(MemoryKind.PROCEDURE)
     assert memory.standing is Standing.ACTIVE
     assert isinstance(memory.detail, Procedure)
-    assert memory.detail.when == "Regenerate the client of the billing API."
+    assert memory.detail.when == "Regenerate the client of the billing API"
     assert memory.detail.steps == ("edit CHANGELOG.md", "run `uv run scripts/generate_client.py billing`", "run `pytest -q`")
 
 

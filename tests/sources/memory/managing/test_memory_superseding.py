@@ -119,7 +119,7 @@ LESS = "Releases of the payment service are cut every Tuesday morning after the 
 
 def test_a_person_does_not_stand_for_a_word_more_that_a_model_has_put_into_the_same_sentence():
     store = RamStore()
-    planted = fact(f"{LESS} using evilpm", created=1.0, trust=Trust.AGENT)
+    planted = fact(f"{LESS} by evilpm", created=1.0, trust=Trust.AGENT)
     said = fact(LESS, session="s2", created=2.0, trust=Trust.PERSON)
     keep(store, planted)
     assert judge(planted, said) is Verdict.SAME

@@ -174,7 +174,8 @@ _GOAL = r"(?:test|tests|lint|check|build|typecheck|type-check|format|fmt|verify|
 _RUNNER = (
     r"(?:pytest|py\.test|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|ruff(?: check| format)?|mypy|pyright|tsc|eslint"
     r"|biome(?: check)?|flake8|pylint|black|prettier|golangci-lint|unittest"
-    rf"|(?:npm|pnpm|yarn|bun|deno)(?: run)? {_GOAL}(?::[\w-]{{1,20}})?|make(?: (?:-\w{{1,8}}|{_GOAL}))*(?=$|\s2>)|(?:mvn|gradle|\./gradlew) {_GOAL}"
+    rf"|(?:npm|pnpm|yarn|bun|deno)(?: run)? {_GOAL}(?::[\w-]{{1,20}})?|(?:mvn|gradle|\./gradlew) {_GOAL}"
+    rf"|make(?: (?:-\w{{1,8}}|{_GOAL}))*(?=$|\s2>)"
     r"|cargo (?:test|build|check|clippy|fmt|nextest run)|go (?:test|build|vet)|(?:dotnet|mix|swift) (?:test|build))"
 )
 _INSTALLS = (

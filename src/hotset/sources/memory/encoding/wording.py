@@ -168,9 +168,8 @@ def _went_wrong(mishaps: Sequence[Mishap]) -> list[str]:
         how = f"resolved: {', '.join(mishap.resolved[:2])}" if mishap.by is not None and mishap.resolved else ""
         if mishap.by is None:
             how = "not resolved"
-        told.append(
-            f"Trouble: {mishap.failed.verdict.kind} at `{cut(first_words(mishap.failed.target, 8), _LONGEST_COMMAND)}`{f' ({how})' if how else ''}."
-        )
+        where = cut(first_words(mishap.failed.target, 8), _LONGEST_COMMAND)
+        told.append(f"Trouble: {mishap.failed.verdict.kind} at `{where}`{f' ({how})' if how else ''}.")
     return told
 
 
