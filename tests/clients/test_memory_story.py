@@ -73,7 +73,7 @@ def claude(pair: Pair, prompt: str) -> str:
 @pytest.mark.row("M3")
 @pytest.mark.parametrize("work", [chat, claude])
 def test_what_one_session_learned_is_told_to_the_next(pair: Callable[..., Pair], work: Callable[[Pair, str], str]):
-    one = pair((*WORK, *WORK), memory=Remembering(quiet_seconds=0.05, offer_seconds=20.0))
+    one = pair((*WORK, *WORK), memory=Remembering(quiet_seconds=0.001, offer_seconds=20.0))
     assert "all four tests" in work(one, FIRST)
     assert not any(b"hotset memory" in received.body for received in one.upstream.requests)
     one.settle()
@@ -93,3 +93,18 @@ def test_what_one_session_learned_is_told_to_the_next(pair: Callable[..., Pair],
     for received in later[1:]:  # kept as it was said
         said = [message for message in json.loads(received.body)["messages"] if "hotset memory" in json.dumps(message)]
         assert said == [message for message in json.loads(opening)["messages"] if "hotset memory" in json.dumps(message)]
+
+
+def test_what_a_conversation_was_told_is_not_told_again_there(pair: Callable[..., Pair]):
+    one = pair((*WORK, Say("I see."), Say("So it is.")), memory=Remembering(quiet_seconds=0.001, offer_seconds=20.0))
+    chat(one, FIRST)
+    one.settle()
+    messages: list[Any] = [{"role": "user", "content": SECOND}]
+    with openai.OpenAI(base_url=one.address.openai_base_url, api_key="k", max_retries=0) as client:
+        tools: Any = [{"type": "function", "function": {"name": "shell", "parameters": PARAMETERS}}]
+        for prompt in ("", f"{SECOND} And look at the import error first."):
+            messages += [{"role": "user", "content": prompt}] if prompt else []
+            reply = client.chat.completions.create(model=MODEL, messages=messages, tools=tools).choices[0].message
+            messages.append(reply.model_dump(exclude_none=True))
+    first, second = (received.body.decode() for received in one.upstream.requests[-2:])
+    assert first.count("What resolved it") == second.count("What resolved it") == 1

@@ -182,10 +182,19 @@ class Memories:
         """As far as a question needs: what there is, what was done, and only then the memories themselves."""
         return self._telling.unfold(self._open(), query, task_named(task) if task else None, room or Room(), session)
 
-    def remind(self, prompt: str, *, opens: bool, max_tokens: int, how: str, after: Chain = ROOT) -> Reminder | None:
+    def remind(
+        self,
+        prompt: str,
+        *,
+        opens: bool,
+        max_tokens: int,
+        how: str,
+        after: Chain = ROOT,
+        known: frozenset[str] = frozenset(),
+    ) -> Reminder | None:
         """What a prompt is told without having asked; None where nothing fits.
 
-        `after` is the message before it: what its own session came to so far it knows.
+        `after` is the message before it: what its own session came to so far it knows. `known` are the ids of what it was told.
         """
         chosen, store = self._config.memory, self._open()
         continuity = Told()
@@ -195,7 +204,7 @@ class Memories:
         self._index_them(store)
         room = max_tokens - continuity.tokens
         session = next((page.session for page in store.pages(Where(chain=after, limit=1))), None) if after else None
-        told = self._telling.remind(store, prompt, chosen, opens=opens, max_tokens=room, how=how, session=session)
+        told = self._telling.remind(store, prompt, chosen, opens=opens, max_tokens=room, how=how, session=session, known=known)
         return self._telling.behind(store, continuity, told) if continuity.text else told
 
     @property

@@ -199,8 +199,12 @@ class Telling:
         max_tokens: int,
         how: str,
         session: SessionId | None = None,
+        known: frozenset[str] = frozenset(),
     ) -> Reminder | None:
-        """What is told with a prompt: at a session's start what there is to know, and whatever fits what is asked."""
+        """What is told with a prompt: at a session's start what there is to know, and whatever fits what is asked.
+
+        Without what is `known` in the conversation already.
+        """
         from hotset.sources.memory.recalling.recall import Asking, recall  # noqa: PLC0415 - as above
         from hotset.sources.memory.recalling.tasks import detect  # noqa: PLC0415
 
@@ -227,7 +231,9 @@ class Telling:
             deadline=_REMINDED_SHARE * chosen.offer_seconds,
         )
         items = recall(asking, self._index(), store, from_dict(shape.weights)).items
-        found = [item for item in items if fits(item, prompt, task) and not _is_of(item, session)][:_REMINDED]
+        said = {item.memory.text for item in items if item.memory is not None and item.id in known}
+        new = [item for item in items if item.memory is not None and item.memory.text not in said and item.id not in known]
+        found = [item for item in new if fits(item, prompt, task) and not _is_of(item, session)][:_REMINDED]
         room = max_tokens - first.tokens - lately.tokens
         told = self._told(store, found, prompt, task, max_tokens=room, how=how) if found else Told()
         parts = ((Layer.INDEX, first), (Layer.TIMELINE, lately), (Layer.FULL, told))

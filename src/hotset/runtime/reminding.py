@@ -8,6 +8,7 @@ index, a fault of ours, and the prompt goes out alone.
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -42,6 +43,9 @@ _JUST_ENDED = 2.0
 
 _NOTHING_SECONDS = 5.0
 """For which nobody looks again where nothing was remembered."""
+
+_NAMED = re.compile(rb"\[([a-z]{2,6}-[a-z0-9-]{4,40})\]")
+"""A memory's id, as it stands behind what was told of it."""
 
 _ASKED = 2000  # characters of a prompt that are looked at
 
@@ -117,10 +121,16 @@ class Reminding:
                 quiet=min(_JUST_ENDED, self._chosen.quiet_seconds), seconds=_ENCODE_SHARE * self._chosen.offer_seconds
             )
         room = min(self._chosen.offer_tokens, scene.free)
-        told = self._memories.remind(asked, opens=opens, max_tokens=room, how=HOW, after=scene.last.parent)
+        told = self._memories.remind(asked, opens=opens, max_tokens=room, how=HOW, after=scene.last.parent, known=_told_in(scene))
         if told is None:
             if self._memories.is_empty:
                 self._nothing_until = self._monotonic() + _NOTHING_SECONDS
             return None
         hidden = behind(scene, told.text)
         return Reminded(hidden, told) if is_allowed(hidden, scene) else None
+
+
+def _told_in(scene: Scene) -> frozenset[str]:
+    """The memories that were told in this conversation: they stand there still."""
+    raw = (each for hidden in scene.hidden.values() for each in (*hidden.before, hidden.instead, *hidden.after))
+    return frozenset(found.decode() for each in raw for found in _NAMED.findall(each))

@@ -236,4 +236,5 @@ def _head(overview: Overview, how: str, max_tokens: int) -> str:
 
 def _entry(each: Fitting) -> str:
     fit = f" {each.fit:.0%}" if each.fit >= 0.005 else ""
-    return f"{one_line(each.topic.name, _LONGEST_NAME)} {each.topic.count:,}/{size(each.topic.tokens)}{fit}"
+    name = one_line(each.topic.name, _LONGEST_NAME).replace(";", ",")  # no name says two
+    return f"{name} {each.topic.count:,}/{size(each.topic.tokens)}{fit}"

@@ -16,7 +16,7 @@ from hotset.errors import NotFound
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Relation, Standing, Trust
 from hotset.sources.memory.managing.drafting import CONSOLIDATE, Draft, Drafting, batched, is_by_hand, is_derived
 from hotset.sources.memory.managing.merging import LEAST_NEAR, MERGED_KINDS, merged, mergers, say_the_same
-from hotset.sources.memory.managing.patterns import FEWEST_SESSIONS, Common, is_ground, pattern_of
+from hotset.sources.memory.managing.patterns import FEWEST_SESSIONS, Common, borrowed_steps, is_ground, pattern_of
 from hotset.sources.memory.managing.recurring import Met, advice_words, lasting_pitfall, meet, proves, shared_procedure
 from hotset.sources.memory.managing.superseding import settle_among, subject_of
 from hotset.sources.memory.managing.versions import following, run_name
@@ -156,7 +156,9 @@ def _gather(work: _Work) -> _Ground:
     """Reads every episode once, and keeps a vector and a few counts of it."""
     from hotset.sources.memory.managing.clusters import clusters_of  # noqa: PLC0415 - numpy
 
-    ground = _Ground()
+    advice = work.store.memories(frozenset({MemoryKind.PITFALL, MemoryKind.PROCEDURE}), frozenset({Standing.CANDIDATE}))
+    waiting = (memory for memory in advice if memory.trust is Trust.OUTSIDE)
+    ground = _Ground(common=Common(frozenset(borrowed_steps(waiting))))
 
     def passing() -> Iterator[Memory]:
         for number, episode in enumerate(work.store.memories(frozenset({MemoryKind.EPISODE}), _ACTIVE)):

@@ -7,14 +7,29 @@ is as sure as the least sure thing that it says.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hotset.nouns.memory import Ending, Episode, Fact, Memory, MemoryId, MemoryKind, Provenance, Standing, Task, Trust
+from hotset.nouns.memory import (
+    Ending,
+    Episode,
+    Fact,
+    Memory,
+    MemoryId,
+    MemoryKind,
+    Pitfall,
+    Procedure,
+    Provenance,
+    Standing,
+    Task,
+    Trust,
+)
 from hotset.sources.memory.disclosing.telling import one_line
+from hotset.sources.memory.encoding.taint import is_plain_check
 from hotset.sources.memory.encoding.words import telling
-from hotset.sources.memory.managing.steps import is_lasting_file, is_risky, step_of
+from hotset.sources.memory.managing.steps import command_of, is_lasting_file, is_risky, step_of
 from hotset.sources.memory.managing.versions import RULES
 from hotset.sources.memory.naming import memory_id
 from hotset.tokens import count
@@ -34,6 +49,8 @@ _FEWEST_OTHERS = 5  # sessions outside a cluster, to tell what is special about 
 _EXAMPLE = 120  # characters
 _MOST_FOLDERS = 4
 _MOST_GOAL = 600
+_COMMAND = re.compile(r"`([^`\n]+)`")
+_SHELL = "shell"
 
 
 def confidence(agreeing: int, of: int) -> float:
@@ -44,6 +61,8 @@ def confidence(agreeing: int, of: int) -> float:
 class Common:
     """In how many sessions each thing came up, in all of the store."""
 
+    borrowed: frozenset[str] = frozenset()
+    """Steps that others talked an agent into: no pattern says them, however often they were followed."""
     sessions: set[str] = field(default_factory=set)
     things: Counter[str] = field(default_factory=Counter)
     _seen: dict[str, set[int]] = field(default_factory=dict)
@@ -73,6 +92,15 @@ class Pattern:
     """From which it is derived."""
 
 
+def borrowed_steps(waiting: Iterable[Memory]) -> Iterator[str]:
+    """Of advice that waits because others worded it: what it says to do, beside what every project does."""
+    for memory in waiting:
+        detail = memory.detail
+        said = detail.steps if isinstance(detail, Procedure) else (detail.instead,) if isinstance(detail, Pitfall) else ()
+        commands = (command for each in said for command in _COMMAND.findall(each))
+        yield from (step for command in commands if not is_plain_check(command) and (step := command_of(_SHELL, command)))
+
+
 def things_of(episode: Memory) -> frozenset[str]:
     """What it can have in common with others, each under its sort."""
     detail = episode.detail
@@ -80,7 +108,9 @@ def things_of(episode: Memory) -> frozenset[str]:
         return frozenset()
     words = (f"word {word}" for word in _words(detail.goal))
     changed = (f"changed {path}" for path in detail.artifacts if is_lasting_file(path))
-    read = (f"read {path}" for path in detail.files if is_lasting_file(path))
+    risky = [action.target for action in detail.actions if is_risky(action.target)]
+    files = (path for path in detail.files if not any(path in target for target in risky))
+    read = (f"read {path}" for path in files if is_lasting_file(path))
     steps = (f"step {step}" for action in detail.actions if (step := step_of(action)) and not is_risky(step))
     return frozenset((*words, *changed, *read, *steps))
 
@@ -102,7 +132,9 @@ def pattern_of(leader: MemoryId, episodes: Iterable[Memory], common: Common) -> 
     sure = {
         thing: confidence(here, many)
         for thing, here in shared.things.items()
-        if confidence(here, many) >= LEAST_SURE and common.is_special(thing, here, many)
+        if confidence(here, many) >= LEAST_SURE
+        and common.is_special(thing, here, many)
+        and thing.removeprefix("step ") not in common.borrowed
     }
     changed, read, steps = (_named(sort, sure, shared) for sort in ("changed", "read", "step"))
     read = [path for path in read if not any(_is_one(path, other) for other in changed)]
