@@ -68,6 +68,15 @@ def test_an_edit_is_a_version_and_the_one_before_stays(desk: Desk):
     assert desk.run("memory", "show", id, "--version", "9").code == 1
 
 
+def test_a_title_that_was_the_text_is_corrected_with_it_and_one_of_its_own_stays(desk: Desk):
+    id = add(desk, TUESDAY)
+    desk.run("memory", "edit", id, "--text", WEDNESDAY)
+    assert desk.run("memory", "show", id, "--json").json()["memory"]["title"] == WEDNESDAY
+    desk.run("memory", "edit", id, "--title", "Releases")
+    desk.run("memory", "edit", id, "--text", TUESDAY)
+    assert desk.run("memory", "show", id, "--json").json()["memory"]["title"] == "Releases"
+
+
 def editor(desk: Desk, program: str) -> dict[str, str]:
     """An editor that is a line of shell."""
     path = desk.home / "editor"

@@ -154,18 +154,24 @@ def test_arguments_that_cannot_be_used_are_told_in_a_sentence(desk: Desk):
             ("forget", {}),
             ("forget", {"id": "sem-nothing"}),
             ("memory_index", {"max_tokens": "many"}),
+            ("memory_index", {"max_tokens": -5}),
+            ("recall_memory", {"id": "p775028147b1f1d4"}),
+            ("recall_memory", {"query": "..."}),
         ],
     )
 
     assert [failed for _, failed in answers] == [True] * len(answers)
-    assert "query must have at least one word" in answers[0][0]
+    assert "by query, or which memory by id" in answers[0][0]
     assert "task must be one of exploration" in answers[1][0]
-    assert "sem-nothing" in answers[2][0]
-    assert "text must have at least one word" in answers[3][0]
+    assert "no memory 'sem-nothing'; recall_memory(query) finds them" in answers[2][0]
+    assert 'text must have at least one word, such as "we pin' in answers[3][0]
     assert "19,999 characters, and 8,000 is the most" in answers[4][0]
     assert "kind must be one of fact" in answers[5][0]
     assert "no argument 'words'; it takes text" in answers[6][0]
     assert "say which one by its id" in answers[7][0]
+    assert "from 100 to 20,000, not -5" in answers[10][0]
+    assert 'retrieve_context(id="p775028147b1f1d4") reads it' in answers[11][0]
+    assert "query must have at least one word" in answers[12][0]
     assert len(desk.run("memory", "list", "--json").json()) == 1
 
 

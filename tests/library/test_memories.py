@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from hotset.errors import MemoryClosed, NotFound
+from hotset.errors import BadInput, MemoryClosed, NotFound
 from hotset.nouns.memory import Standing, Trust
 
 HERON = "The staging host is called heron"
@@ -24,6 +24,8 @@ def test_what_a_program_remembers_it_recalls_lists_and_forgets(memory):
     assert opened.memories.get(kept.id).topics == ("hosts",)
     assert HERON in opened.memories.read(kept.id).text
     assert [each.id for each in opened.memories.all(kinds=["fact"], topic="hosts")] == [kept.id]
+    with pytest.raises(BadInput, match="a memory is one of episode, fact"):
+        opened.memories.all(kinds=["rule"])
     assert opened.memories.index().tokens <= 100
     assert opened.memories.timeline().tokens <= 500
 

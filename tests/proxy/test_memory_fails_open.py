@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -122,9 +121,9 @@ def test_a_prompt_goes_out_alone_where_memories_cannot_be_read_and_the_next_ones
     alone = without_memories(start, upstream)
     store = Failing(failure)
     proxy = start(store)
-    for _ in range(3):
-        asks(proxy)
-        assert upstream.requests[-1].body == alone
+    for number in range(3):
+        asks(proxy, f"{PROMPT} {number}")
+        assert upstream.requests[-1].body == alone.replace(PROMPT.encode(), f"{PROMPT} {number}".encode())
     assert len(warned(caplog, TOLD)) == 1
     assert FACT not in caplog.text
     store.failure = None
@@ -137,21 +136,20 @@ def test_memories_that_take_for_ever_hold_up_nobody_and_are_told_of_once(start, 
     store = Hanging()
     proxy = start(store, HASTY)
     try:
-        for _ in range(4):
-            asks(proxy)
-            assert upstream.requests[-1].body == alone
+        for number in range(4):
+            asks(proxy, f"{PROMPT} {number}")
+            assert upstream.requests[-1].body == alone.replace(PROMPT.encode(), f"{PROMPT} {number}".encode())
         assert len(warned(caplog, TOLD)) == 1
     finally:
         store.free.set()
     deadline = time.monotonic() + 20
     while FACT not in upstream.requests[-1].body.decode():
         assert time.monotonic() < deadline
-        asks(proxy)
+        asks(proxy, f"{PROMPT} {time.monotonic()}")
 
 
-@pytest.mark.parametrize("failure", [PageDamaged("a page"), TypeError("a bug of ours")])
-def test_a_session_that_cannot_be_remembered_costs_no_other_one_its_memories(start, upstream, caplog, failure):
-    store = Spoiled(failure)
+def test_a_session_that_cannot_be_remembered_costs_no_other_one_its_memories(start, upstream, caplog):
+    store = Spoiled(TypeError("a bug of ours"))
     proxy = start(store, Remembering(offer_seconds=20.0, quiet_seconds=0.05))
     store.spoiled = b"zamboni"
     asks(proxy, "Implement the export of zamboni data, please.")
@@ -163,7 +161,7 @@ def test_a_session_that_cannot_be_remembered_costs_no_other_one_its_memories(sta
         time.sleep(0.01)
     asks(proxy, "What did we do about invoices?")
     assert ["invoices" in episode.text for episode in episodes] == [True]
-    assert "invoices" in json.dumps(upstream.requests[-1].json()["messages"][0]).partition("hotset memory")[2]
+    assert "1 memory" in json.dumps(upstream.requests[-1].json()["messages"]).partition("hotset memory")[2]
     assert len(warned(caplog, "cannot be remembered")) == 1
     assert "zamboni" not in caplog.text
 
@@ -189,11 +187,12 @@ def test_an_index_that_was_damaged_leaves_memories_to_be_looked_through(start, u
     with open_memories(first.config) as memories:
         memories.remember(FACT, by="person", trust=Trust.PERSON)
         memories.follow()
-    for path in (first.config.folder / "index").rglob("*"):
-        if path.is_file():
-            path.write_bytes(b"\x00broken" * 100)
+    files = [path for path in (first.config.folder / "index").rglob("*") if path.is_file()]
+    assert files
+    for path in files:
+        path.write_bytes(b"\x00broken" * 100)
     asks(start())
-    assert upstream.requests[-1].json()["messages"][0]["content"]
+    assert FACT in upstream.requests[-1].body.decode()
     with open_memories(first.config) as memories:
         assert memories.get(next(iter(memories.list())).id).text == FACT
 
@@ -219,12 +218,9 @@ def test_what_was_told_with_a_prompt_is_told_again_byte_for_byte_after_a_restart
         talk.address = second.address
         talk.say("And who may connect to it?")
     after = upstream.requests[-1]
-    assert _messages(after.json(), 1) == _messages(before.json(), 1)
-    assert before.body[before.body.index(b'"messages"') :].rstrip(b"]}") in after.body
-
-
-def _messages(body: dict[str, Any], many: int) -> list[Any]:
-    return body["messages"][:many]
+    told = before.body[before.body.index(b'"messages"') :].removesuffix(b"]}")
+    assert told in after.body
+    assert FACT.encode() in told
 
 
 # Killed, and two at once

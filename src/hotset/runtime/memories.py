@@ -240,12 +240,12 @@ class Memories:
         made = replace(
             made,
             topics=tuple(map(changing.one_line, topics)) or made.topics,
-            detail=made.detail if detail is None else detail,
+            detail=made.detail if detail is None else changing.detailed(detail),
         )
         with suppress(NotFound):
             before = store.memory(made.id)
             if before.standing is Standing.FORGOTTEN and trust is not Trust.PERSON:
-                raise BadInput(f"somebody wanted this forgotten ([{made.id}]); a person can bring it back: hotset memory restore")
+                raise BadInput(f"somebody wanted this forgotten; a person can bring it back: hotset memory restore {made.id}")
             if before.standing in (Standing.FORGOTTEN, Standing.SUPERSEDED, Standing.MERGED) or trust is Trust.PERSON:
                 return self._said_again(store, before, made)
         kept = keep_memories(store, (made,), (), now, self._near(store))

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from typing import cast
 
 from hotset import tokens
 from hotset.errors import BadInput, Conflict, NotFound
 from hotset.nouns.deposit import Erased, Remembered
-from hotset.nouns.memory import Ending, Memory, MemoryId, MemoryKind, Standing, Trust
+from hotset.nouns.memory import Detail, Ending, Memory, MemoryId, MemoryKind, Standing, Trust
 from hotset.runtime.memory_making import PERSON, next_version
 from hotset.sealing import seal
+from hotset.sources.memory.encoding.words import cut, sentences
 from hotset.sources.memory.naming import is_same
 from hotset.store.port import Store
 
@@ -23,6 +26,7 @@ _LONGEST = 20_000
 
 _BEGINNING = re.compile(r"[a-z]+-[a-z0-9-]{0,80}")
 _ONE_LINE = 200
+_TITLE = 90
 _NAMED = 6
 
 
@@ -81,7 +85,7 @@ def edit(
         return replace(
             latest,
             text=words,
-            title=latest.title if title is None else one_line(title),
+            title=_titled(latest, words) if title is None else one_line(title),
             tokens=latest.tokens if text is None else tokens.count(words.encode("utf-8", "replace")),
             topics=latest.topics if topics is None else tuple(one_line(topic) for topic in topics),
             ending=latest.ending if wanted is None else wanted,
@@ -92,6 +96,14 @@ def edit(
         )
 
     return changed(store, id, change, "a person corrected it")
+
+
+def _titled(before: Memory, words: str) -> str:
+    """A title that was the beginning of the text goes with it: a list must not say what somebody corrected."""
+    begins = before.title.rstrip("…").rstrip(".")
+    if not before.text.startswith(begins) or words.startswith(begins):
+        return before.title
+    return cut(next(iter(sentences(words)), words), _TITLE)
 
 
 def confirm(store: Store, id: str) -> Memory:
@@ -109,7 +121,8 @@ def confirm(store: Store, id: str) -> Memory:
 
 
 def forget(store: Store, id: str, why: str = "") -> Memory:
-    return changed(store, id, lambda latest: replace(latest, standing=Standing.FORGOTTEN), why or "somebody wanted it forgotten")
+    reason = one_line(why) or "somebody wanted it forgotten"
+    return changed(store, id, lambda latest: replace(latest, standing=Standing.FORGOTTEN), reason)
 
 
 def erase(store: Store, id: str) -> MemoryId:
@@ -145,6 +158,27 @@ def worded(text: str) -> str:
             f"a memory has at most {_LONGEST:,} characters, this has {len(sealed):,}; put it into a file and say which"
         )
     return sealed
+
+
+def detailed(detail: Detail) -> Detail:
+    """The same of what belongs to a kind alone: not one of its words is a secret."""
+    return None if detail is None else cast("Detail", _sealed(detail))
+
+
+def _sealed(value: object) -> object:
+    match value:
+        case Enum():
+            return value
+        case str():
+            return seal(value).text
+        case tuple():
+            return tuple(map(_sealed, value))
+        case dict():
+            return {_sealed(key): _sealed(each) for key, each in value.items()}
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return replace(value, **{each.name: _sealed(getattr(value, each.name)) for each in fields(value)})
+        case _:
+            return value
 
 
 def one_line(text: str) -> str:

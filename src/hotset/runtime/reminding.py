@@ -8,7 +8,6 @@ index, a fault of ours, and the prompt goes out alone.
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -20,6 +19,7 @@ from hotset.nouns.page import Kind
 from hotset.nouns.remembering import Remembering
 from hotset.nouns.window import Hidden
 from hotset.runtime.prefetching import Scene, behind, is_allowed
+from hotset.sources.memory.naming import ids_in
 from hotset.window.prefetch import asked_in
 
 if TYPE_CHECKING:
@@ -43,9 +43,6 @@ _JUST_ENDED = 2.0
 
 _NOTHING_SECONDS = 5.0
 """For which nobody looks again where nothing was remembered."""
-
-_NAMED = re.compile(rb"\[([a-z]{2,6}-[a-z0-9-]{4,40})\]")
-"""A memory's id, as it stands behind what was told of it."""
 
 _ASKED = 2000  # characters of a prompt that are looked at
 
@@ -133,4 +130,4 @@ class Reminding:
 def _told_in(scene: Scene) -> frozenset[str]:
     """The memories that were told in this conversation: they stand there still."""
     raw = (each for hidden in scene.hidden.values() for each in (*hidden.before, hidden.instead, *hidden.after))
-    return frozenset(found.decode() for each in raw for found in _NAMED.findall(each))
+    return frozenset(id for each in raw for id in ids_in(each.decode("utf-8", "replace")))

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from hotset.nouns.memory import Detail, Memory, MemoryKind, Trust
+from hotset.nouns.memory import Detail, Memory, Trust
 
 if TYPE_CHECKING:
     from hotset.runtime import memories as runtime
@@ -57,8 +57,10 @@ class Memories:
         return self._remembered().get(id)
 
     def all(self, *, kinds: Sequence[str] = (), topic: str = "", limit: int | None = 50) -> tuple[Memory, ...]:
-        """The newest first, but for what was forgotten or merged."""
-        return tuple(self._remembered().list(kinds=frozenset(map(MemoryKind, kinds)), topic=topic, limit=limit))
+        """The newest first, but for what was forgotten or merged. Raises `BadInput` for a kind that there is not."""
+        from hotset.runtime.memory_changing import kind_named  # noqa: PLC0415 - with the memories, and not before
+
+        return tuple(self._remembered().list(kinds=frozenset(map(kind_named, kinds)), topic=topic, limit=limit))
 
     def remember(
         self,

@@ -44,11 +44,11 @@ class Arguments:
             raise Malformed(f"{self._tool}: {name} must be one of {', '.join(allowed)}, not {_named(value)}")
         return value
 
-    def words(self, name: str) -> str:
+    def words(self, name: str, such_as: str = "retry policy of the uploader") -> str:
         """A text with at least one word."""
         value = self.text(name)
         if not re.search(r"\w", value):
-            raise Malformed(f'{self._tool}: {name} must have at least one word, such as "retry policy of the uploader"')
+            raise Malformed(f'{self._tool}: {name} must have at least one word, such as "{such_as}"')
         return value
 
     def spans(self, name: str) -> tuple[Span, ...]:
@@ -75,7 +75,7 @@ class Arguments:
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < END:
             raise Malformed(
-                f"{self._tool}: max_tokens must be a number from {LEAST_TOKENS} to {MOST_TOKENS:,}, not {_named(value)}"
+                f"{self._tool}: max_tokens must be a number from {LEAST_TOKENS} to {MOST_TOKENS:,}, not {_amount(value)}"
             )
         return max(LEAST_TOKENS, min(int(value), MOST_TOKENS))
 
@@ -93,6 +93,11 @@ class Arguments:
         first = max(1, int(found[1]))
         last = int(found[3]) if found[3] else (END if found[2] else first)
         return (first, last) if first <= last else (max(1, last), first)
+
+
+def _amount(value: object) -> str:
+    """A number that is out of range is told as it is."""
+    return str(value)[:20] if type(value) in (int, float) else _named(value)
 
 
 def _named(value: object) -> str:

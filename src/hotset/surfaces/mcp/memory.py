@@ -5,6 +5,7 @@ A model reads their descriptions with each request, so they are as short as they
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hotset.config import Config
-from hotset.errors import Malformed
+from hotset.errors import Malformed, NotFound
 from hotset.nouns.memory import MemoryKind, Task, Trust
 from hotset.nouns.retrieval import MAX_TOKENS
 from hotset.sources.memory.naming import is_memory_id
@@ -40,6 +41,7 @@ _KINDS = (
     MemoryKind.LEDGER,
     MemoryKind.HANDOFF,
 )
+_PAGE = re.compile(r"p[0-9a-f]{15}")
 _NOTHING = f"[hotset: nothing is remembered yet; {REMEMBER} keeps what later sessions should know]"
 _HOW = f"{RECALL}(query) tells more, {TIMELINE}() what was done lately"
 
@@ -161,19 +163,31 @@ def _timeline(memories: Memories, given: Arguments, session: str) -> Said:
 def _recall(memories: Memories, given: Arguments, session: str) -> Said:
     id, most = given.text("id").strip("[]"), given.max_tokens()
     task = given.one_of("task", tuple(map(str, Task)))
-    query = given.text("query") if id else given.words("query")
+    query = given.text("query")
     if not id and is_memory_id(query.strip("[]")):
         id = query.strip("[]")
     if id:
-        return _told(memories.read(id, max_tokens=most, session=session).text)
+        return _read(memories, id, most, session)
+    if not query:
+        raise Malformed(f"{RECALL}: say what to recall by query, or which memory by id")
+    given.words("query")
     answer = memories.recall(query, task=task, most=_MOST_RECALLED, max_tokens=most, session=session)
     if not answer.recall.items:
         return Said(f"[hotset: nothing is remembered of that; try other words, or {INDEX}() for what there is]")
     return _told(answer.text)
 
 
+def _read(memories: Memories, id: str, most: int, session: str) -> Said:
+    try:
+        return _told(memories.read(id, max_tokens=most, session=session).text)
+    except NotFound:
+        if _PAGE.fullmatch(id):  # what was said stands among what is recalled, by the id of its page
+            raise Malformed(f'{RECALL}: {id} is what somebody said; retrieve_context(id="{id}") reads it') from None
+        raise NotFound(f"no memory {id[:80]!r}; {RECALL}(query) finds them with their ids") from None
+
+
 def _remember(memories: Memories, given: Arguments, session: str) -> Said:
-    given.words("text")
+    given.words("text", "we pin dependencies in constraints.txt")
     text = given.whole_text("text", _MOST_CHARS)
     kind = given.one_of("kind", tuple(map(str, _KINDS))) or str(MemoryKind.FACT)
     begun = time.time()

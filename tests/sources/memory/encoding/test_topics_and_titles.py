@@ -24,6 +24,7 @@ from hotset.sources.memory.encoding.words import telling
         ("branches", "branch"),
         ("caches", "cache"),
         ("dates", "date"),
+        ("arrays", "array"),
         ("status", "status"),
         ("test_dates", "test_dates"),
     ],
@@ -40,6 +41,7 @@ def test_how_something_is_said_is_no_topic():
     topics = topics_of("Remember that we always pin dependencies in constraints.txt, never recently, basically.")
     assert {"dependency", "constraint"} <= set(topics)
     assert not {"remember", "always", "recently", "basically"} & set(topics)
+    assert topics_of("The assembly line of the family supplies the anomaly") == ("assembly", "family", "supply", "anomaly")
 
 
 def test_a_title_has_no_full_stop_and_no_label_of_a_form():
@@ -66,3 +68,14 @@ def test_what_the_agent_said_last_ends_before_the_outcome_is_told():
     told.runs("pytest -q", PASSED).says("Independent mode writes the prompt at once")
     (episode,) = told.memories(MemoryKind.EPISODE)
     assert "at once. It worked" in episode.text
+
+
+def test_what_is_to_be_remembered_is_remembered_without_the_order_to_do_so():
+    told = Told().user("Please remember that the staging database is read-only on Fridays.").says("All right.")
+    (fact,) = told.memories(MemoryKind.FACT)
+    assert fact.text == "The staging database is read-only on Fridays."
+    told = Told().user("Remember to run the migrations before the tests of the parser.").says("All right.")
+    assert [each.text for each in told.memories(MemoryKind.FACT)] in (
+        [],
+        ["Remember to run the migrations before the tests of the parser."],
+    )

@@ -100,7 +100,7 @@ def facts_in(words: str, place: int, others: Outside) -> Iterator[Found]:
         if found is None or is_dangerous(sentence) or is_suspect(sentence) or others.says(sentence, place, LEAST_SENTENCE):
             continue
         form, what = found
-        text = sentence
+        text = what if form.name == "remember" and not what.lower().startswith("to ") else sentence  # it is remembered now
         if (
             form.name == "amended" and form.confidence > 0.7 and number + 1 < len(told) and len(sentence.split()) < 12
         ):  # a heading

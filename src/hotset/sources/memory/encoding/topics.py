@@ -36,15 +36,17 @@ _DULL = frozenset(
     based including specific recent really please thank interested looking wondering thinking recommend recommendation suggestion
     tip advice information detail helpful definitely feature branch repository pull request path line error errors warning
     support handle provide include ensure return run running call called want need use using work working read write look
-    fail fails failed found command commands always never again remember remembered note correctly recently basically somewhere
-    better best second third ids info mention ask decide save main misleading correct properly python python3 node bash sudo home
-    http localhost unrecognized fails ensure quickest potential
+    fail failed found find command always never again remember remembered note somewhere better best second third ids info mention
+    ask decide save main misleading correct python python3 node bash sudo home localhost unrecognized quickest potential hoping
+    hope later open close detect detected introduce introduced require confident inconsistent approach direct default custom
+    purpose investigate align clarify modify
     src tsx jsx json yaml toml january february march april may june july august september october november december monday
     tuesday wednesday thursday friday saturday sunday upcoming understand concerned there tool tools description statu source
     http https www com org github html true false null none
     """,
     )
 )
+_ADVERB = re.compile(r"(?!assembly|anomaly|monopoly|butterfly)[a-z]{5,}ly")
 _WORDY = re.compile(r"[a-z][a-z0-9_.+-]*[a-z0-9+]|[a-z]{3,}")
 
 
@@ -91,7 +93,7 @@ def _is_telling(part: str) -> bool:
 def _from_words(text: str) -> list[str]:
     counted: Counter[str] = Counter()
     for word in telling(text):
-        if word not in _DULL and len(word) <= _LONGEST and _WORDY.fullmatch(word):
+        if word not in _DULL and len(word) <= _LONGEST and _WORDY.fullmatch(word) and not _ADVERB.fullmatch(word):
             counted[word] += 1
     head = {word for word in telling(text[:_HEAD]) if word in counted}
     order = {word: number for number, word in enumerate(counted)}
