@@ -130,6 +130,17 @@ def test_what_is_forgotten_is_recalled_by_nobody_and_a_person_can_bring_it_back(
     assert "heron" in asked(desk, [("recall_memory", {"query": "staging host"})])[0][0]
 
 
+def test_a_model_does_not_forget_what_a_person_said(desk: Desk):
+    desk.run("memory", "add", HERON)
+    (told,) = desk.run("memory", "list", "--json").json()
+
+    refused, recalled = asked(desk, [("forget", {"id": told["id"]}), ("recall_memory", {"query": "staging host"})])
+
+    assert refused[1]
+    assert f"hotset memory forget {told['id']}" in refused[0]
+    assert "heron" in recalled[0]
+
+
 def test_a_question_makes_no_store(desk: Desk):
     answers = asked(
         desk, [("memory_index", {}), ("memory_timeline", {}), ("recall_memory", {"query": "x"}), ("forget", {"id": "sem-a"})]

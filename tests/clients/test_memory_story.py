@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import anthropic
@@ -39,10 +39,11 @@ WORK = (
 RESULTS = (FAILED, "[exit code: 0]", "Successfully installed python-dateutil-2.9.0\n[exit code: 0]", PASSED)
 
 
-def chat(pair: Pair, prompt: str) -> str:
+def chat(pair: Pair, prompt: str, around: Sequence[Any] = ()) -> str:
     """A whole session, as an agent's loop has it."""
     tools = [{"type": "function", "function": {"name": "shell", "parameters": PARAMETERS}}]
-    messages: list[Any] = [{"role": "system", "content": "You are a coding agent."}, {"role": "user", "content": prompt}]
+    system = {"role": "system", "content": "You are a coding agent."}
+    messages: list[Any] = [system, *around, {"role": "user", "content": prompt}]
     with openai.OpenAI(base_url=pair.address.openai_base_url, api_key="k", max_retries=0) as client:
         for result in (*RESULTS, ""):
             reply = client.chat.completions.create(model=MODEL, messages=messages, tools=tools).choices[0].message
@@ -108,3 +109,15 @@ def test_what_a_conversation_was_told_is_not_told_again_there(pair: Callable[...
             messages.append(reply.model_dump(exclude_none=True))
     first, second = (received.body.decode() for received in one.upstream.requests[-2:])
     assert first.count("What resolved it") == second.count("What resolved it") == 1
+
+
+def test_what_clients_say_before_every_first_prompt_makes_no_two_sessions_one(pair: Callable[..., Pair]):
+    one = pair((*WORK, Say("I see.")), memory=Remembering(quiet_seconds=0.001, offer_seconds=20.0))
+    around: list[Any] = [{"role": "user", "content": "<environment_context>\n  <cwd>/work</cwd>\n</environment_context>"}]
+    chat(one, FIRST, around)
+    one.settle()
+    tools: Any = [{"type": "function", "function": {"name": "shell", "parameters": PARAMETERS}}]
+    messages = [{"role": "system", "content": "You are a coding agent."}, *around, {"role": "user", "content": SECOND}]
+    with openai.OpenAI(base_url=one.address.openai_base_url, api_key="k", max_retries=0) as client:
+        client.chat.completions.create(model=MODEL, messages=messages, tools=tools)
+    assert "What resolved it" in one.upstream.requests[-1].body.decode()

@@ -203,7 +203,9 @@ class Memories:
                 continuity = self._continuity.told(min(TOKENS, max_tokens // 2))
         self._index_them(store)
         room = max_tokens - continuity.tokens
-        session = next((page.session for page in store.pages(Where(chain=after, limit=1))), None) if after else None
+        # A session that opens came to nothing yet; what a client says before its first prompt stands in many sessions alike.
+        own = store.pages(Where(chain=after, limit=1)) if after and not opens else ()
+        session = next((page.session for page in own), None)
         told = self._telling.remind(store, prompt, chosen, opens=opens, max_tokens=room, how=how, session=session, known=known)
         return self._telling.behind(store, continuity, told) if continuity.text else told
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,27 +18,22 @@ from hotset.sources.memory.disclosing.economics import LOADED
 from hotset.sources.memory.recalling.adapting import Adapted, Candidate, Logged, adapt
 from hotset.sources.memory.recalling.weights import DEFAULT, SIGNALS
 
-if TYPE_CHECKING:
-    from hotset.sources.memory.recalling.recall import Recalled
-
 RECALLED = "Recalled"
 """The name of the event."""
 
 _SOON = 900.0
 """Seconds within which a reading belongs to a recall."""
 
-LOGGED = 30
-"""Candidates of a recall that are logged, shown or not: what was not shown is what another set of weights could have shown."""
-
 _DIGITS = 4
 
 
-def recalled_event(items: Sequence[Recalled], now: float, session: SessionId | None, task: Task, ms: float) -> Event:
+def recalled_event(
+    candidates: Sequence[tuple[str, Mapping[str, float]]], now: float, session: SessionId | None, task: Task, ms: float
+) -> Event:
     """Ids and numbers, never a word of what was asked or found."""
-    found = items[:LOGGED]
-    signals = [{name: round(value, _DIGITS) for name, value in item.signals.items() if value} for item in found]
+    signals = [{name: round(value, _DIGITS) for name, value in each.items() if value} for _, each in candidates]
     detail: dict[str, str | int | float] = {
-        "ids": " ".join(item.id for item in found),
+        "ids": " ".join(id for id, _ in candidates),
         "signals": msgspec.json.encode(signals).decode(),
         "task": str(task),
         "ms": round(ms, 1),

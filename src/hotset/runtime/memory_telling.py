@@ -17,7 +17,7 @@ from hotset.nouns.page import SessionId
 from hotset.nouns.remembering import Remembering
 from hotset.nouns.retrieval import Place
 from hotset.nouns.turn import TurnRef
-from hotset.runtime.memory_adapting import LOGGED, recalled_event
+from hotset.runtime.memory_adapting import recalled_event
 from hotset.runtime.memory_fitting import asks_what_was, fits
 from hotset.runtime.memory_masses import Masses
 from hotset.sources.memory.disclosing.economics import loaded_event
@@ -41,6 +41,9 @@ ARRANGEMENT = memory_id(MemoryKind.ARRANGEMENT, "arrangement")
 
 _SECONDS = 1.0
 """Of a search, where a model waits for it."""
+
+OPENING = 3.0
+"""Times longer waits a prompt that opens a session: it has most to gain, and its agent has just kept the machine busy itself."""
 
 _REMINDED_SHARE = 0.6
 """Of the time that a prompt waits, for a search."""
@@ -144,10 +147,8 @@ class Telling:
         from hotset.sources.memory.recalling.recall import recall  # noqa: PLC0415 - numpy, which no start pays
 
         shape, begun = arrangement(store), time.monotonic()
-        most = max(asking.most, LOGGED)
-        every = recall(replace(asking, most=most, deadline=_SECONDS), self._index(), store, from_dict(shape.weights))
+        found = recall(replace(asking, deadline=_SECONDS), self._index(), store, from_dict(shape.weights))
         took = 1000 * (time.monotonic() - begun)
-        found = replace(every, items=every.items[: asking.most])
         told = self._told(store, found.items, asking.query, found.task, max_tokens=max_tokens)
         loads = (Load(Layer.FULL, told.tokens, told.topics, tuple(told.shown)),) if told.shown else ()
         memories = [item.memory.id for item in found.items if item.memory is not None and item.id in told.shown]
@@ -156,7 +157,7 @@ class Telling:
             self._keep(
                 store,
                 session,
-                recalled_event(every.items, self._clock(), SessionId(session) if session else None, found.task, took),
+                recalled_event(found.candidates, self._clock(), SessionId(session) if session else None, found.task, took),
             )
         return Answer(told.text, told.tokens, found, loads)
 
@@ -228,7 +229,7 @@ class Telling:
             kinds=frozenset(_REMINDED_OF),
             talk=False,
             most=4 * _REMINDED,
-            deadline=_REMINDED_SHARE * chosen.offer_seconds,
+            deadline=_REMINDED_SHARE * chosen.offer_seconds * (OPENING if opens else 1.0),
         )
         items = recall(asking, self._index(), store, from_dict(shape.weights)).items
         said = {item.memory.text for item in items if item.memory is not None and item.id in known}

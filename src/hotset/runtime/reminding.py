@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 from hotset.nouns.page import Kind
 from hotset.nouns.remembering import Remembering
 from hotset.nouns.window import Hidden
+from hotset.runtime.memory_telling import OPENING, Reminder
 from hotset.runtime.prefetching import Scene, behind, is_allowed
 from hotset.sources.memory.naming import ids_in
 from hotset.window.prefetch import asked_in
 
 if TYPE_CHECKING:
     from hotset.runtime.memories import Memories
-    from hotset.runtime.memory_telling import Reminder
 
 _log = logging.getLogger("hotset")
 
@@ -34,9 +34,6 @@ _ENCODE_SHARE = 0.5
 
 _READY_SECONDS = 1.5
 """That a prompt waits besides while this process still makes itself ready: that of an agent which was started with it."""
-
-_OPENING = 3.0
-"""Times longer waits a prompt that opens a session: it has most to gain, and its agent has just kept the machine busy itself."""
 
 _JUST_ENDED = 2.0
 """Seconds without a call, of a session that another one looks at when it opens."""
@@ -95,7 +92,7 @@ class Reminding:
                 return None  # this one would only wait behind it
             working = self._working = self._pool.submit(self._made, asked, scene, opens)
         try:
-            reminded = working.result(self._chosen.offer_seconds * (_OPENING if opens else 1.0))
+            reminded = working.result(self._chosen.offer_seconds * (OPENING if opens else 1.0))
         except TimeoutError:
             return None
         except Exception as error:  # fail open: the prompt goes out alone

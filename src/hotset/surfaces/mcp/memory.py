@@ -200,6 +200,8 @@ def _forget(memories: Memories, given: Arguments, _session: str) -> Said:
     if not id:
         raise Malformed(f"{FORGET}: say which one by its id, as {RECALL} gives it")
     memory = memories.get(id)
+    if memory.trust is Trust.PERSON:
+        raise Malformed(f"{FORGET}: a person said [{memory.id}]; whoever you work for can: hotset memory forget {memory.id}")
     memories.forget(memory.id, why=given.text("why") or "an agent asked for it")
     return Said(f"[hotset: [{memory.id}] is forgotten; a person can bring it back: hotset memory restore {memory.id}]")
 

@@ -30,7 +30,7 @@ def remembered(kind: MemoryKind, text: str, *, title: str = "", trust: Trust, so
     told = seal(text.strip()).text
     named = seal(title.strip()).text or cut(next(iter(sentences(told)), told), _LONGEST_TITLE)
     standing = standing_of(kind, trust)
-    if trust is not Trust.PERSON and (is_dangerous(told) or is_suspect(told)):
+    if trust is not Trust.PERSON and any(is_dangerous(each) or is_suspect(each) for each in (told, named)):
         standing = Standing.CANDIDATE
     key = "\0".join((source.by, source.session or "", source.agent, named, told))
     return Memory(

@@ -51,6 +51,7 @@ SAID = "said"
 _LONGEST_QUESTION = 4000  # characters: a prompt may be a whole log
 _RECORDS = 40  # memories whose records are read: those that fit best
 _CLOSELY = 60  # candidates that are read word by word: 3 ms
+_LOGGED = 30
 _MOST_ADVICE = 2  # procedures, and pitfalls, at a time
 _SCANNED = 2000  # versions of memories, the newest, where there is no index
 _HEADING = 80  # characters
@@ -110,6 +111,8 @@ class Recall:
     until: float | None = None
     lacking: frozenset[str] = frozenset()
     """What did not serve this time: `index`, `words`, `meaning`, `tail`, `closely`."""
+    candidates: tuple[tuple[str, Mapping[str, float]], ...] = ()
+    """The first few ids with their signals, shown or not: what other weights would have put in another order."""
 
 
 def recall(
@@ -137,7 +140,8 @@ def recall(
     else:
         lacking.add("closely")
     serving = _Serving(asking, store, ranked, terms(query))
-    return replace(nothing, items=tuple(serving.items()), lacking=frozenset(lacking))
+    first = tuple((key, ranked.signals[key]) for key, _ in order(ranked.signals, ranked.weights)[:_LOGGED])
+    return replace(nothing, items=tuple(serving.items()), lacking=frozenset(lacking), candidates=first)
 
 
 def _setting(asking: Asking, query: str, meant: Spoken, task: Task) -> Setting:
