@@ -191,8 +191,6 @@ class Machine:
         await self.wire.close()
         self.bounded.close()
         self.prefetcher.close()
-        if self.reminding is not None:
-            self.reminding.close()
         self.keeper.close()
 
     def _pages_came(self) -> None:

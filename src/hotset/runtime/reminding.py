@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from threading import Lock
-from typing import TYPE_CHECKING
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, TypeVar
 
 from hotset.nouns.page import Kind
 from hotset.nouns.remembering import Remembering
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from hotset.runtime.memories import Memories
 
 _log = logging.getLogger("hotset")
+
+_T = TypeVar("_T")
 
 HOW = 'retrieve_context(id="...") reads one whole'
 _ENCODE_SHARE = 0.5
@@ -57,7 +59,6 @@ class Reminding:
         self._memories = memories
         self._chosen = chosen
         self._monotonic = monotonic
-        self._pool = ThreadPoolExecutor(1, "hotset-remind")
         self._warming: Future[None] | None = None
         self._working: Future[Reminded | None] | None = None
         self._nothing_until = 0.0
@@ -66,7 +67,7 @@ class Reminding:
 
     def warm(self) -> None:
         """Begins to make ready what the first prompt needs; a prompt that comes meanwhile waits for it."""
-        self._warming = self._pool.submit(self._memories.warm)
+        self._warming = _begun(self._memories.warm)
 
     @property
     def is_quick(self) -> bool:
@@ -90,7 +91,7 @@ class Reminding:
             if self._working is not None and not self._working.done():
                 self._tell_failing("an earlier search hangs")
                 return None  # this one would only wait behind it
-            working = self._working = self._pool.submit(self._made, asked, scene, opens)
+            working = self._working = _begun(lambda: self._made(asked, scene, opens))
         try:
             reminded = working.result(self._chosen.offer_seconds * (OPENING if opens else 1.0))
         except TimeoutError:
@@ -100,9 +101,6 @@ class Reminding:
             return None
         self._failing = ""
         return reminded
-
-    def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _tell_failing(self, why: str) -> None:
         """Once, and again only when it is another fault or when it worked meanwhile."""
@@ -122,6 +120,20 @@ class Reminding:
             return None
         hidden = behind(scene, told.text)
         return Reminded(hidden, told) if is_allowed(hidden, scene) else None
+
+
+def _begun(work: Callable[[], _T]) -> Future[_T]:
+    """On a thread of its own, which holds up nobody's end: what hangs there hangs with an index or a disk."""
+    future: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except Exception as error:  # whoever waits for it judges it
+            future.set_exception(error)
+
+    Thread(target=run, name="hotset-remind", daemon=True).start()
+    return future
 
 
 def _told_in(scene: Scene) -> frozenset[str]:

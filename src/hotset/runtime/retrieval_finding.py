@@ -20,7 +20,10 @@ from hotset.store.port import Store, Where
 
 _CONTENT = re.compile(r"c([0-9a-f]{6,64})|([0-9a-f]{64})")
 _PAGE = re.compile(r"p[0-9a-f]{3,15}")
-_IDS = "ids are r... (a reference), c... with 12 hex digits (content), p... with 15 (a page), or a tool call's id, copied whole"
+_IDS = (
+    "ids are r... (a reference), c... with 12 hex digits (content), p... with 15 (a page), a memory's (sem-..., ep-...), "
+    "or a tool call's id, copied whole"
+)
 _BEST = 3  # pages of a topic
 _FOUND = 20  # pages among which these are chosen; the others are named
 _INDEX_SHARE = 0.6  # of the time, where there is an index; what it leaves is enough for a look through the store
