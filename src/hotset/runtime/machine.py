@@ -196,8 +196,6 @@ class Machine:
     def _pages_came(self) -> None:
         self.follower.nudge()
         self.rememberer.nudge()
-        if self.reminding is not None:
-            self.reminding.came()
 
     def _opened(self) -> Store:
         if self.keeper.store is None:

@@ -211,8 +211,8 @@ class Memories:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing is remembered, and nothing waits to be."""
-        return not self.waiting.many and not self._telling.overview(self._open()).memories
+        """Nothing is remembered."""
+        return not self._telling.overview(self._open()).memories
 
     def read(self, id: str, *, max_tokens: int = 2000, session: str = "") -> Told:
         """One memory, whole as far as it fits, with what it is linked to."""
@@ -358,13 +358,18 @@ class Memories:
 
     # What keeps them in order
 
-    def encode(self, progress: Progress | None = None, *, quiet: float = 0.0, seconds: float | None = None) -> int:
-        """Sessions that went on since become memories; those in which nothing was said for so long. Gives how many did."""
+    def encode(
+        self, progress: Progress | None = None, *, quiet: float = 0.0, seconds: float | None = None, latest: int | None = None
+    ) -> int:
+        """Sessions that went on since become memories; those in which nothing was said for so long. Gives how many did.
+
+        `latest` leaves all but so many for later: those that ended last.
+        """
         store = self._open()
         until = None if seconds is None else time.monotonic() + seconds
         with self._encoding:
             self.waiting.look(store)
-            ready = self.waiting.ready(self._clock() - quiet)
+            ready = self.waiting.ready(self._clock() - quiet)[-latest if latest is not None else None :]
             done = 0
             for number, session in enumerate(ready, 1):
                 done += self._try_to_remember(store, session)

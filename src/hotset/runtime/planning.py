@@ -163,7 +163,7 @@ class Planner:
 
     def is_quick(self, request: Request) -> bool:
         """True where a plan needs nothing that takes time: no store, no search, no tokenizer to load, little to count."""
-        small = self._prefetcher is None and len(request.raw) <= _SMALL and self._reminds_nothing
+        small = self._prefetcher is None and len(request.raw) <= _SMALL and (self._reminds_nothing or not request.tools)
         return small and _opens(request) and self._calibrations.knows(request.model) and self.offering.is_quick
 
     @property
@@ -184,7 +184,7 @@ class Planner:
         offered = not off and self._config.inject and dialect.injectable(request, OUR_TOOLS)
         links = tuple(link(ROOT, request.messages))
         opens = _opens(request)
-        alone = opens and self._prefetcher is None and self._reminds_nothing
+        alone = opens and self._prefetcher is None and (self._reminds_nothing or not offered)
         table = self._table(links, None if alone else store)
         hidden = {each.chain: found for each in links if (found := table.hidden.get(each.chain))} if offered else {}
         lines = self._scales.lines(links, request.model, hidden)

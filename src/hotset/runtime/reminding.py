@@ -40,8 +40,11 @@ _READY_SECONDS = 1.5
 _JUST_ENDED = 2.0
 """Seconds without a call, of a session that another one looks at when it opens."""
 
-_NOTHING_SECONDS = 5.0
-"""For which nobody looks again where nothing was remembered."""
+_LATEST = 3
+"""Sessions that one which opens looks at; where more have ended, the rest is left to the background."""
+
+_NOTHING_SECONDS = 1.0
+"""For which nobody looks again where nothing was remembered: what is said now is looked at when it has been quiet for longer."""
 
 _ASKED = 2000  # characters of a prompt that are looked at
 
@@ -74,10 +77,6 @@ class Reminding:
         """Nothing is to be told with a session that opens now."""
         return self._monotonic() < self._nothing_until
 
-    def came(self) -> None:
-        """Something is remembered, or will be."""
-        self._nothing_until = 0.0
-
     def ahead(self, scene: Scene, *, opens: bool) -> Reminded | None:
         """What to tell with a prompt; None where there is nothing, or nothing in time."""
         said = (part.content for part in scene.last.message.parts if part.kind is Kind.PROMPT)
@@ -109,14 +108,13 @@ class Reminding:
 
     def _made(self, asked: str, scene: Scene, opens: bool) -> Reminded | None:
         if opens:
-            self._memories.encode(
-                quiet=min(_JUST_ENDED, self._chosen.quiet_seconds), seconds=_ENCODE_SHARE * self._chosen.offer_seconds
-            )
+            quiet, seconds = min(_JUST_ENDED, self._chosen.quiet_seconds), _ENCODE_SHARE * self._chosen.offer_seconds
+            self._memories.encode(quiet=quiet, seconds=seconds, latest=_LATEST)
         room = min(self._chosen.offer_tokens, scene.free)
         told = self._memories.remind(asked, opens=opens, max_tokens=room, how=HOW, after=scene.last.parent, known=_told_in(scene))
         if told is None:
             if self._memories.is_empty:
-                self._nothing_until = self._monotonic() + _NOTHING_SECONDS
+                self._nothing_until = self._monotonic() + min(_NOTHING_SECONDS, self._chosen.quiet_seconds)
             return None
         hidden = behind(scene, told.text)
         return Reminded(hidden, told) if is_allowed(hidden, scene) else None
