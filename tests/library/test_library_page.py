@@ -24,7 +24,7 @@ def test_the_code_on_the_page_runs(tmp_path, monkeypatch, upstream, capsys):
     }.items():
         monkeypatch.setenv(name, value)
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     scope: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), scope)
