@@ -335,7 +335,7 @@ def _told(kept: Kept, index: Index, question: Question) -> Iterator[tuple[str, f
     yield "all_memories", float(sum(memory.tokens for memory in memories)), _share(gold, known)
     start = told_index(overview(kept.store), Arrangement(), question.now, query=question.text)
     found = recall(Asking(question.text, question.now, most=30, deadline=_PATIENT), index, kept.store).items
-    for name, room in (("hotset_600", 500), ("hotset_1300", 1200), ("hotset_2500", 2400)):
+    for name, room in (("hotset_600", 500), ("hotset_1300", 1200), ("hotset_2500", 2400), ("hotset_4000", 3900)):
         shown = told_memories(found, Arrangement(), {}, max_tokens=room, query=question.text)
         pages: set[str] = set()
         for id, layer in shown.shown.items():
