@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import anthropic
+import openai
 import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "library.md"
@@ -28,6 +30,9 @@ def test_the_code_on_the_page_runs(tmp_path, monkeypatch, upstream, capsys):
     scope: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), scope)
+    for client in scope.values():
+        if isinstance(client, anthropic.Anthropic | openai.OpenAI):
+            client.close()  # or its connection would be found open in another test
     told = capsys.readouterr().out
     assert "Message 1 said: Hello!" in told
     assert "What does README.md say?" in told
