@@ -311,15 +311,15 @@ def test_everything_that_is_found_is_named_where_there_is_room():
 # Excerpts and lines
 
 
-@given(
-    st.lists(st.text(st.characters(categories=["Ll", "Nd", "Po"]), min_size=1, max_size=12), min_size=1, max_size=300),
-    st.integers(5, 60),
-)
+SPACED = st.characters(categories=["Ll", "Nd", "Po"], max_codepoint=0x2FFF)  # scripts with spaces between their words
+
+
+@given(st.lists(st.text(SPACED, min_size=1, max_size=12), min_size=1, max_size=300), st.integers(5, 60))
 def test_an_excerpt_has_whole_words_of_the_text_and_keeps_its_room(words, room):
     text = " ".join(words)
     cut = excerpt(text, " ".join(words[-2:]), room)
     assert count(cut) <= room
-    apart = re.compile("[\\s\u2026\u3002\uff01\uff1f]+")  # where a sentence ends no blank need follow
+    apart = re.compile("[\\s\u2026]+")
     assert {*apart.split(cut)} <= {*apart.split(text), ""}
 
 
