@@ -234,7 +234,7 @@ def test_each_command_has_examples_and_a_short_line(name: str):
     assert command is not None
     assert command.epilog is not None
     assert f"hotset memory {name}" in command.epilog
-    assert len(_COMMANDS[name][1]) <= 60
+    assert len(_COMMANDS[name].short) <= 60
 
 
 def test_every_session_is_looked_at_once(filled: Desk):

@@ -186,7 +186,7 @@ def test_an_index_that_was_damaged_leaves_memories_to_be_looked_through(start, u
     first = start()
     with open_memories(first.config) as memories:
         memories.remember(FACT, by="person", trust=Trust.PERSON)
-        memories.follow()
+        memories.upkeep.follow()
     files = [path for path in (first.config.folder / "index").rglob("*") if path.is_file()]
     assert files
     for path in files:
@@ -232,7 +232,7 @@ from hotset.runtime.memories import open_memories
 home, data = sys.argv[1:]
 config = load(data=data, project=home, environ={"HOME": home, "HOTSET_CONFIG": home + "/none.toml"})
 with open_memories(config) as memories:
-    memories.encode(lambda what, done, of: print(done, flush=True))
+    memories.upkeep.encode(lambda what, done, of: print(done, flush=True))
 """
 SESSIONS = 12
 
@@ -252,8 +252,8 @@ def encoding(home: Path, data: Path) -> subprocess.Popen[bytes]:
 def everything(home: Path, data: Path) -> dict[str, list[tuple[int, str]]]:
     config = _config(home, data)
     with open_memories(config) as memories:
-        memories.encode()
-        assert memories.encode() == 0
+        memories.upkeep.encode()
+        assert memories.upkeep.encode() == 0
         return {memory.id: _versions(memories.shown(memory.id).versions) for memory in memories.list(limit=None)}
 
 

@@ -209,8 +209,8 @@ def test_of_two_hundred_texts_that_others_planted_none_becomes_advice_and_each_c
         here.tells(told, agent=f"agent-{carrier.__name__}")
 
     with open_memories(here.config) as memories:
-        memories.encode()
-        memories.consolidate()
+        memories.upkeep.encode()
+        memories.upkeep.consolidate()
         before = alive(memories)
         assert [memory.text for memory in before.values() if is_promoted(memory)] == []
         assert sum(memory.kind is MemoryKind.EPISODE for memory in before.values()) >= len(CASES)
@@ -232,8 +232,8 @@ def test_of_two_hundred_texts_that_others_planted_none_becomes_advice_and_each_c
 
 def _is_taken_back_and_restored(memories: Memories, where: dict[str, str]) -> None:
     before = alive(memories)
-    would = memories.would_take_back(**where)
-    taken = memories.rollback(**where)
+    would = memories.upkeep.would_take_back(**where)
+    taken = memories.upkeep.rollback(**where)
     after = alive(memories)
     assert taken
     assert set(taken) == {memory.id for memory in would.forgotten}
@@ -241,7 +241,7 @@ def _is_taken_back_and_restored(memories: Memories, where: dict[str, str]) -> No
     assert before.keys() - after.keys() == set(taken)
     touched = {*taken, *(memory.id for memory in (*would.lessened, *would.revived))}
     assert all(after[id] == memory for id, memory in before.items() if id not in touched)
-    assert memories.restore(taken) == len(taken)
+    assert memories.upkeep.restore(taken) == len(taken)
     assert {id: memory.standing for id, memory in alive(memories).items() if id in taken} == {
         id: before[id].standing for id in taken
     }
@@ -265,7 +265,7 @@ def test_what_a_tool_says_of_itself_is_remembered_by_nobody(here: Here):
     told.learns()
     here.tells(told, "agent", tools)
     with open_memories(here.config) as memories:
-        memories.encode()
+        memories.upkeep.encode()
         found = alive(memories)
     assert found
     assert not any("gets things" in f"{memory.title} {memory.text} {memory.detail}".lower() for memory in found.values())
@@ -283,7 +283,7 @@ def test_a_model_that_obeys_and_asks_to_remember_makes_candidates_and_never_a_pe
         assert all(memory.source.by and memory.source.session for memory in found.values())
         sessions = {memory.source.session for memory in found.values()}
         kept = memories.remember("We deploy on Tuesdays.", by="person", trust=Trust.PERSON)
-        taken = [id for session in sessions for id in memories.rollback(session=str(session))]
+        taken = [id for session in sessions for id in memories.upkeep.rollback(session=str(session))]
         assert set(taken) == found.keys()
         assert alive(memories) == {kept.id: kept}
 
@@ -321,9 +321,9 @@ def test_memories_that_somebody_hands_over_wait_for_a_person(here: Here, tmp_pat
         assert Counter(memory.trust for memory in found.values()) == {Trust.OUTSIDE: len(found)}
         assert [memory for memory in found.values() if memory.kind in ADVICE and memory.standing is Standing.ACTIVE] == []
         assert all(memory.source.by == "import" and memory.source.places for memory in found.values())
-        taken = memories.rollback(by="import")
+        taken = memories.upkeep.rollback(by="import")
         assert set(taken) == found.keys()
-        assert memories.restore(taken) == len(taken)
+        assert memories.upkeep.restore(taken) == len(taken)
         assert alive(memories).keys() == found.keys()
 
 
@@ -333,7 +333,7 @@ def test_a_cloned_working_memory_is_quoted_behind_the_prompt_and_forges_nothing(
         f"# Continuity\n\n## Mistakes to avoid\n{lines}\n\n## Decisions\n{lines}\n"
     )
     with open_memories(here.config) as memories:
-        memories.continuity_on()
+        memories.continuity.switch(on=True)
         memories.remember("Parsers of this project are made by hand.", by="person", trust=Trust.PERSON)
     told = Told()
     told.task()
@@ -345,6 +345,6 @@ def test_a_cloned_working_memory_is_quoted_behind_the_prompt_and_forges_nothing(
     assert "(hotset memory: instructions of the operator" in said
     assert "[hotset memory: instructions" not in said
     with open_memories(here.config) as memories:
-        memories.encode()
+        memories.upkeep.encode()
         assert not [memory for memory in alive(memories).values() if is_promoted(memory)]
         assert not [memory for memory in alive(memories).values() if memory.kind is MemoryKind.FACT and "evilpm" in memory.text]

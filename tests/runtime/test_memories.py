@@ -77,6 +77,22 @@ def worked(store: Store, prompt: str, *, at: float, fixed: bool = True, path: st
     return kept.turn.session
 
 
+def test_memories_wait_for_consolidation_from_the_last_one_on_whichever_process_it_was(
+    config: Config, store: Store, memories: Memories, clock: Clock
+):
+    assert memories.upkeep.unconsolidated == 0.0
+    worked(store, "Mend the date parser", at=clock() - DAY)
+    memories.upkeep.encode()
+    clock.advance(2 * DAY)
+    assert memories.upkeep.unconsolidated == 2 * DAY
+    memories.upkeep.consolidate()
+    clock.advance(60.0)
+    another = Memories(config, lambda: store, lambda: None, clock)
+    assert another.upkeep.unconsolidated == 60.0
+    clock.advance(-DAY)  # somebody put the clock right
+    assert 0.0 <= another.upkeep.unconsolidated <= 2 * DAY
+
+
 def of_kind(memories: Memories, kind: MemoryKind) -> list[Memory]:
     return list(memories.list(kinds=frozenset({kind})))
 
@@ -86,8 +102,8 @@ def test_a_session_becomes_an_episode_with_its_troubles_and_a_pitfall_that_says_
     memories: Memories, store: Store, clock: Clock
 ):
     session = worked(store, "The tests of the date parser fail, please fix them.", at=clock() - 60)
-    assert memories.encode() == 1
-    assert memories.encode() == 0
+    assert memories.upkeep.encode() == 1
+    assert memories.upkeep.encode() == 0
 
     (episode,) = of_kind(memories, MemoryKind.EPISODE)
     (pitfall,) = of_kind(memories, MemoryKind.PITFALL)
@@ -106,26 +122,26 @@ def test_a_session_that_goes_on_is_one_episode_in_several_versions_and_said_agai
     talk = Talk(store, time=clock() - 100)
     first = talk.asks("Please implement the export of invoices to CSV files.")
     talk.hears(first.turn, "I look at how invoices are kept.")
-    memories.encode()
+    memories.upkeep.encode()
     second = talk.asks("go on")
     talk.hears(second.turn, "The export is there now, with a header line.")
-    memories.encode()
+    memories.upkeep.encode()
     (episode,) = of_kind(memories, MemoryKind.EPISODE)
     assert episode.version == 2
-    (memories._folder / "waiting.json").unlink()  # as if it had been lost
-    again = Memories(memories._config, lambda: store, lambda: None, clock)
-    assert again.encode() == 1
+    (memories._ground.folder / "waiting.json").unlink()  # as if it had been lost
+    again = Memories(memories._ground.config, lambda: store, lambda: None, clock)
+    assert again.upkeep.encode() == 1
     assert store.memory(episode.id) == episode
 
 
 def test_a_person_s_words_are_not_written_over_when_the_session_goes_on(memories: Memories, store: Store, clock: Clock):
     talk = Talk(store, time=clock() - 100)
     talk.hears(talk.asks("Please implement the export of invoices to CSV files.").turn, "I look.")
-    memories.encode()
+    memories.upkeep.encode()
     (episode,) = of_kind(memories, MemoryKind.EPISODE)
     memories.edit(episode.id, text="The CSV export of invoices, which nobody uses.")
     talk.hears(talk.asks("go on").turn, "Done.")
-    memories.encode()
+    memories.upkeep.encode()
     kept = memories.get(episode.id)
     assert kept.text == "The CSV export of invoices, which nobody uses."
     assert kept.trust is Trust.PERSON
@@ -134,14 +150,14 @@ def test_a_person_s_words_are_not_written_over_when_the_session_goes_on(memories
 @pytest.mark.row("M1")
 def test_the_outcome_of_a_session_can_be_told(memories: Memories, store: Store, clock: Clock):
     session = worked(store, "The tests of the date parser fail, please fix them.", at=clock() - 60)
-    memories.encode()
-    memories.outcome(session, "failure")
+    memories.upkeep.encode()
+    memories.upkeep.outcome(session, "failure")
     (episode,) = of_kind(memories, MemoryKind.EPISODE)
     assert episode.ending is Ending.FAILURE
     with pytest.raises(BadInput, match="success, partial, failure"):
-        memories.outcome(session, "so so")
+        memories.upkeep.outcome(session, "so so")
     with pytest.raises(NotFound):
-        memories.outcome("nobody", "success")
+        memories.upkeep.outcome("nobody", "success")
 
 
 @pytest.mark.row("M2")
@@ -149,7 +165,7 @@ def test_the_outcome_of_a_session_can_be_told(memories: Memories, store: Store, 
 def test_a_recall_says_why_it_chose_what_it_chose(memories: Memories, store: Store, clock: Clock):
     worked(store, "The tests of the date parser fail, please fix them.", at=clock() - 60)
     tell(memories, "Invoices are exported in UTF-8 with a header line.")
-    memories.encode()
+    memories.upkeep.encode()
     found = memories.recall("why did the date parser tests fail?", task="debugging")
     assert found.recall.items
     assert all(item.why for item in found.recall.items)
@@ -197,7 +213,7 @@ def test_what_is_forgotten_is_found_by_nobody_until_it_is_restored(memories: Mem
     assert made.id not in {memory.id for memory in memories.list()}
     with pytest.raises(BadInput, match="restore"):
         memories.remember(made.text, by=made.source.by, trust=Trust.AGENT)
-    assert memories.restore([made.id]) == 1
+    assert memories.upkeep.restore([made.id]) == 1
     assert memories.recall("coffee machine launch").recall.items[0].id == made.id
 
 
@@ -238,7 +254,7 @@ def test_what_cannot_be_remembered_is_told_and_changes_nothing(memories: Memorie
 @pytest.mark.row("M6")
 def test_age_changes_the_form_and_never_whether_it_is_found(memories: Memories, store: Store, clock: Clock):
     worked(store, "The tests of the heron parser fail, please fix them.", at=clock() - 60)
-    memories.encode()
+    memories.upkeep.encode()
     (episode,) = of_kind(memories, MemoryKind.EPISODE)
     layers = []
     for days in (0, 10, 30):
@@ -254,7 +270,7 @@ def test_age_changes_the_form_and_never_whether_it_is_found(memories: Memories, 
 @pytest.mark.row("M3")
 def test_whoever_asks_where_the_work_stands_is_told_what_was_done_lately(memories: Memories, store: Store, clock: Clock):
     worked(store, "The tests of the date parser fail, please fix them.", at=clock() - 60)
-    memories.encode()
+    memories.upkeep.encode()
     (episode,) = of_kind(memories, MemoryKind.EPISODE)
     told = memories.remind("Where did we leave off?", opens=True, max_tokens=400, how="")
     other = memories.remind("Write a haiku about plums.", opens=True, max_tokens=400, how="")
@@ -271,8 +287,8 @@ def test_what_tells_most_is_shown_one_form_better_than_its_age_says(memories: Me
     for number in range(8):
         worked(store, "The tests of the date parser fail, please fix them.", at=clock() - 4000 + 100 * number)
     rare = worked(store, "The quokka census of Rottnest overflows its ledger of zygotes: mend the tally.", at=clock() - 100)
-    memories.encode()
-    memories.consolidate()
+    memories.upkeep.encode()
+    memories.upkeep.consolidate()
     clock.advance(20 * DAY)
     shown = [(memory.source.session, memories.shown(memory.id).layer) for memory in of_kind(memories, MemoryKind.EPISODE)]
     assert dict(shown)[rare] is Layer.FULL
@@ -283,7 +299,7 @@ def test_what_tells_most_is_shown_one_form_better_than_its_age_says(memories: Me
 def test_memories_unfold_only_as_far_as_a_question_needs(memories: Memories, store: Store, clock: Clock):
     for number in range(12):
         worked(store, f"The tests of parser number {number} fail, please fix them.", at=clock() - 4000 + 100 * number)
-    memories.encode()
+    memories.upkeep.encode()
     index, timeline = memories.index("date parser"), memories.timeline()
     everything = sum(memory.tokens for memory in memories.list(limit=None))
     assert 0 < index.tokens <= 100
@@ -296,19 +312,19 @@ def test_memories_unfold_only_as_far_as_a_question_needs(memories: Memories, sto
 @pytest.mark.row("M4")
 def test_what_memories_cost_is_told_and_acted_upon(memories: Memories, store: Store, clock: Clock):
     session = worked(store, "The tests of the date parser fail, please fix them.", at=clock() - 60)
-    memories.encode()
+    memories.upkeep.encode()
     for number in range(5):
         memories.index(f"dates {number}", session=session)
         memories.read(of_kind(memories, MemoryKind.PITFALL)[0].id, session=session)
     store.keep(Event("Settled", clock())).result()  # behind all that was handed over before
-    (spent,) = [each for each in memories.economics() if each.session == session]
+    (spent,) = [each for each in memories.upkeep.economics() if each.session == session]
     assert spent.whole.full_loads == 5
     assert spent.whole.discovery_tokens > 200
     assert spent.breaches
-    done = memories.settle_up(session, "session")
+    done = memories.upkeep.settle_up(session, "session")
     assert [event.detail["remedy"] for event in done] == [str(breach.remedy) for breach in spent.breaches]
     assert all({"before", "after"} <= event.detail.keys() for event in done)
-    assert memories.settle_up(session, "session") == ()
+    assert memories.upkeep.settle_up(session, "session") == ()
     changed = [event for event in done if event.detail["after"] < event.detail["before"]]
     assert bool(changed) == bool(store.memory_versions(ARRANGEMENT))
 
@@ -319,24 +335,24 @@ def test_continuity_is_written_for_those_who_ask_and_a_person_s_lines_stay(
 ):
     worked(store, "The tests of the date parser fail, please fix them.", at=clock() - 60)
     tell(memories, "We deploy on Tuesdays.")
-    memories.encode()
+    memories.upkeep.encode()
     file = config.project / "CONTINUITY.md"
     assert not file.exists()
-    memories.continuity_on()
-    assert memories.write_continuity() == file
+    memories.continuity.switch(on=True)
+    assert memories.upkeep.write_continuity() == file
     text = file.read_text()
     (episode,) = of_kind(memories, MemoryKind.EPISODE)
     assert f"[{episode.id}]" in text
     assert "deploy on Tuesdays" in text
     file.write_text(f"{text}\n## Mine\n\nAsk Ada before a release.\n")
     tell(memories, "Releases are named after birds.")
-    memories.write_continuity()
+    memories.upkeep.write_continuity()
     assert "Ask Ada before a release." in file.read_text()
     assert "named after birds" in file.read_text()
     told = memories.remind("What is next?", opens=True, max_tokens=400, how="")
     assert told is not None
     assert "Ask Ada" in told.text
-    memories.continuity_off()
+    memories.continuity.switch(on=False)
     told = memories.remind("What is next?", opens=True, max_tokens=400, how="")
     assert told is not None
     assert "Ask Ada" not in told.text
@@ -347,12 +363,12 @@ def test_consolidation_can_be_undone(memories: Memories, store: Store, clock: Cl
     for number in range(6):
         at = clock() - 6000 + 500 * number
         worked(store, f"The tests of the date parser fail, please fix them. {number}", at=at, path="tests/test_dates.py")
-    memories.encode()
+    memories.upkeep.encode()
     before = {memory.id: (memory.text, memory.standing) for memory in store.memories()}
-    done = memories.consolidate()
-    assert done.run in {run for run, _, _ in memories.runs()}
+    done = memories.upkeep.consolidate()
+    assert done.run in {run for run, _, _ in memories.upkeep.runs()}
     assert {memory.id: (memory.text, memory.standing) for memory in store.memories()} != before
-    assert memories.undo(done.run)
+    assert memories.upkeep.undo(done.run)
     now = {memory.id: (memory.text, memory.standing) for memory in store.memories()}
     assert {id: now[id] for id in before} == before
     assert {standing for id, (_, standing) in now.items() if id not in before} <= {Standing.FORGOTTEN}
@@ -362,13 +378,13 @@ def test_consolidation_can_be_undone(memories: Memories, store: Store, clock: Cl
 def test_rollback_takes_back_all_that_came_from_one_place_and_can_be_undone(memories: Memories, store: Store, clock: Clock):
     session = worked(store, "The tests of the date parser fail, please fix them.", at=clock() - 60)
     kept = tell(memories, "We deploy on Tuesdays.")
-    memories.encode()
-    taken = memories.rollback(session=session)
+    memories.upkeep.encode()
+    taken = memories.upkeep.rollback(session=session)
     assert {memory.id for memory in memories.list()} == {kept.id}
     assert len(taken) >= 2
     with pytest.raises(BadInput, match="a place, a session"):
-        memories.rollback()
-    assert memories.restore(taken) == len(taken)
+        memories.upkeep.rollback()
+    assert memories.upkeep.restore(taken) == len(taken)
     assert {memory.id for memory in memories.list()} == {kept.id, *taken}
 
 
@@ -396,7 +412,7 @@ def test_what_was_said_is_recalled_beside_memories(memories: Memories, store: St
 
     talk = Talk(store, time=clock() - 5 * DAY)
     talk.hears(talk.asks(said(Role.USER, "My aunt's heron is called Quentin.")).turn, "A fine name.")
-    index = memories._index()
+    index = memories._ground.index()
     assert index is not None
     follow(store, index, float("inf"))
     found = memories.recall("what is the heron of my aunt called?")

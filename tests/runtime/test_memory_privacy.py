@@ -82,14 +82,14 @@ def test_what_was_said_in_a_session_is_in_no_event_and_no_log_and_every_file_is_
         )
         session = next(iter(store.sessions())).id
     with open_memories(config) as memories:
-        memories.continuity_on()
-        memories.encode()
-        memories.consolidate()
+        memories.continuity.switch(on=True)
+        memories.upkeep.encode()
+        memories.upkeep.consolidate()
         for ask in (memories.index, memories.timeline, memories.recall, memories.unfold):
             ask(f"where is the {WORD}?", session=session)
         memories.read(next(iter(memories.list())).id, session=session)
-        memories.settle_up(session, "session")
-        memories.rollback(session=session)
+        memories.upkeep.settle_up(session, "session")
+        memories.upkeep.rollback(session=session)
     with SqliteStore.open(config.folder) as store:
         events = list(store.events())
         assert any(event.name for event in events)
@@ -104,12 +104,12 @@ def test_of_what_was_erased_nothing_is_left_whatever_was_made_of_it(config: Conf
     with open_memories(config) as memories:
         id = tell(memories, f"The {WORD} stands behind the rink.", topics=[WORD], title=f"About the {WORD}")
         tell(memories, "Invoices are exported as CSV files.")
-        memories.consolidate()
+        memories.upkeep.consolidate()
         memories.recall(WORD)
         memories.index(WORD)
         memories.timeline(WORD)
         memories.forget(id)
-        memories.restore([id])
+        memories.upkeep.restore([id])
         memories.forget(id, erase=True)
         assert [memory.kind for memory in memories.list()] == [MemoryKind.FACT]
         assert WORD not in memories.index().text + memories.timeline().text

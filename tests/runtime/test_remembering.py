@@ -85,6 +85,16 @@ def test_a_session_that_is_quiet_becomes_an_episode(world):
     assert episode.source.by == "rules"
 
 
+@pytest.mark.row("M5")
+def test_memories_are_consolidated_in_the_background_where_nobody_did_it_for_long(world, tmp_path):
+    with contextlib.closing(SqliteStore.open(tmp_path / "data")) as store:
+        old = Memory(MemoryId("sem-old"), MemoryKind.FACT, "old", "Invoices are exported at night", 1.0, Provenance("person"))
+        store.keep(Remembered((replace(old, time=time.time() - 2 * 86_400),))).result(10)
+    here = world(memory=SOON)
+    here.says(GOAL)
+    here.look(lambda _store: (tmp_path / "data" / "memory" / "masses.json").exists())
+
+
 def test_what_was_said_last_is_remembered_when_hotset_ends(tmp_path):
     with ScriptedUpstream(lambda _: Say("Done.")) as provider:
         with LocalProxy(tmp_path / "data", openai_url=provider.openai_url, memory=LATER) as proxy:

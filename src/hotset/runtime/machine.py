@@ -117,7 +117,7 @@ class Machine:
         summing = replace(self.config.summary, every=0) if self.config.off else self.config.summary
         asking = partial(ask_about, chosen=summing, wire=self.wire, dialects=self.dialects)
         writer = Writer(summing.model, asking) if summing.model else None
-        self.rememberer = Rememberer(self.memories, chosen, self.keeper, self.background, self.clock, writer=writer)
+        self.rememberer = Rememberer(self.memories.upkeep, chosen, self.keeper, self.background, self.clock, writer=writer)
         self.summariser = Summariser(summing, self.wire, self.keeper, self.background, self.dialects, clock=self.clock)
         self.planner = Planner(
             self.config, summaries=self.summariser.told, prefetcher=self.prefetcher, tools=self.toolbox, reminding=self.reminding

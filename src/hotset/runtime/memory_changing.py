@@ -13,6 +13,8 @@ from hotset import tokens
 from hotset.errors import BadInput, Conflict, NotFound
 from hotset.nouns.deposit import Erased, Remembered
 from hotset.nouns.memory import Detail, Ending, Memory, MemoryId, MemoryKind, Standing, Trust
+from hotset.nouns.page import SessionId
+from hotset.nouns.turn import Event
 from hotset.runtime.memory_making import PERSON, next_version
 from hotset.sealing import seal
 from hotset.sources.memory.encoding.words import cut, sentences
@@ -43,6 +45,13 @@ def meant(store: Store, id: str) -> Memory:
     if found:
         raise BadInput(f"several memories begin with {id}: {', '.join(found[:_NAMED])}; say more of it")
     raise NotFound(f"no memory {id[:80]!r}; `hotset memory list` shows them")
+
+
+def tell_ending(store: Store, session: SessionId, turn: int, ending: Ending, now: float) -> None:
+    """How a task came out, so that it holds when its session goes on and is looked at again."""
+    from hotset.sources.memory.encoding.reading import OUTCOME  # noqa: PLC0415 - only where somebody tells
+
+    store.keep(Event(OUTCOME, now, session, turn, {"outcome": str(ending)})).result(_KEEP_SECONDS)
 
 
 def changed(store: Store, id: str, change: Callable[[Memory], Memory], why: str) -> Memory:

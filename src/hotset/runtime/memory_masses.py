@@ -22,6 +22,7 @@ _STANDING = frozenset({Standing.ACTIVE, Standing.SUPERSEDED})
 
 
 class _Kept(msgspec.Struct, frozen=True):
+    time: float | None = None
     memories: int = 0
     words: dict[str, int] = {}
     edges: tuple[float, ...] = ()
@@ -32,32 +33,38 @@ class Masses:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _FILE
-        self._known: tuple[int, Frequencies] = (0, Frequencies())
+        self._known: tuple[int, _Kept] = (0, _Kept())
 
     def of(self, memory: Memory) -> float:
         """From 0 to 1: the share of episodes that tell less."""
-        return mass(memory, self._frequencies())
+        kept = self._read()
+        return mass(memory, Frequencies(kept.memories, kept.words, kept.edges))
 
-    def renew(self, store: Store) -> None:
+    @property
+    def renewed(self) -> float | None:
+        """When they were worked out, in whichever process; None where they are not known."""
+        return self._read().time
+
+    def renew(self, store: Store, now: float) -> None:
         """Reads every episode once."""
         found = frequencies(store.memories(_COUNTED, _STANDING))
         common = dict(Counter(found.words).most_common(_MOST_WORDS))
         private_folder(self._path.parent)
-        write_whole(self._path, msgspec.json.encode(_Kept(found.memories, common, found.edges)))
+        write_whole(self._path, msgspec.json.encode(_Kept(now, found.memories, common, found.edges)))
 
     def drop(self) -> None:
         """Something was erased: none of its words may stay."""
         self._path.unlink(missing_ok=True)
 
-    def _frequencies(self) -> Frequencies:
+    def _read(self) -> _Kept:
         try:
             stamp = self._path.stat().st_mtime_ns
         except OSError:
-            return Frequencies()
+            return _Kept()
         if self._known[0] != stamp:
             try:
                 kept = msgspec.json.decode(self._path.read_bytes(), type=_Kept)
             except (OSError, msgspec.DecodeError):
                 kept = _Kept()
-            self._known = stamp, Frequencies(kept.memories, kept.words, kept.edges)
+            self._known = stamp, kept
         return self._known[1]

@@ -14,7 +14,7 @@ from hotset.nouns.page import SessionId
 from hotset.nouns.remembering import Remembering
 from hotset.runtime.background import Background
 from hotset.runtime.keeper import Keeper
-from hotset.runtime.memories import Memories
+from hotset.runtime.memory_upkeep import Upkeep
 from hotset.runtime.memory_wording import Writer, reword
 from hotset.sources.memory.disclosing.economics import TRIGGER_LOADS, Occasion
 
@@ -36,7 +36,7 @@ class Rememberer:
 
     def __init__(
         self,
-        memories: Memories,
+        upkeep: Upkeep,
         chosen: Remembering,
         keeper: Keeper,
         background: Background,
@@ -45,7 +45,7 @@ class Rememberer:
         writer: Writer | None = None,
     ) -> None:
         """`writer` finds better words for episodes than rules do."""
-        self._memories = memories
+        self._upkeep = upkeep
         self._chosen = chosen
         self._keeper = keeper
         self._background = background
@@ -55,8 +55,6 @@ class Rememberer:
         self._stopped = False
         self._read: dict[SessionId, int] = {}
         """How many memories were read for the task at hand, by session."""
-        self._consolidated = clock()
-        """Or begun: whoever runs for a few minutes only leaves it to others."""
 
     def nudge(self) -> None:
         """Something was said."""
@@ -89,7 +87,7 @@ class Rememberer:
     def _settle_up(self, session: SessionId, occasion: Occasion) -> None:
         async def settle_up() -> None:
             try:
-                await asyncio.to_thread(self._memories.settle_up, session, occasion)
+                await asyncio.to_thread(self._upkeep.settle_up, session, occasion)
             except HotsetError:
                 return  # the keeper tells of the store's troubles; it is looked at again when the session ends
 
@@ -98,7 +96,7 @@ class Rememberer:
 
     async def _remember_now(self) -> None:
         try:
-            await asyncio.to_thread(self._memories.encode, seconds=_LAST_SECONDS)
+            await asyncio.to_thread(self._upkeep.encode, seconds=_LAST_SECONDS)
         except (HotsetError, RuntimeError):  # no store, or a program that ends without closing: then after the next start
             return
 
@@ -108,13 +106,12 @@ class Rememberer:
             try:
                 await self._catch_up()
                 await self._reword()
-                if self._is_due():
-                    self._consolidated = self._clock()
-                    await asyncio.to_thread(self._memories.consolidate)
+                if await asyncio.to_thread(self._is_due):
+                    await asyncio.to_thread(self._upkeep.consolidate)
             except HotsetError as error:
                 _log.warning("what was said is not remembered yet (%s)", type(error).__name__)
                 continue
-            if not self._memories.waiting.many:
+            if not self._upkeep.waiting.many:
                 return
 
     async def _catch_up(self) -> None:
@@ -125,8 +122,8 @@ class Rememberer:
 
     async def _reword(self) -> None:
         """Where a small model is configured it puts episodes into better words; those of the rules stay as a version."""
-        while self._writer is not None and self._memories.by_rules and not self._stopped:
-            id = self._memories.by_rules.popleft()
+        while self._writer is not None and self._upkeep.by_rules and not self._stopped:
+            id = self._upkeep.by_rules.popleft()
             store = self._keeper.store
             if store is not None:
                 await reword(id, store, self._writer, self._clock())
@@ -135,8 +132,8 @@ class Rememberer:
         """Was there anything to remember?"""
         if self._keeper.store is None:
             return False
-        return bool(self._memories.encode(quiet=self._chosen.quiet_seconds, seconds=_STINT_SECONDS))
+        return bool(self._upkeep.encode(quiet=self._chosen.quiet_seconds, seconds=_STINT_SECONDS))
 
     def _is_due(self) -> bool:
         hours = self._chosen.consolidate_hours
-        return bool(hours) and self._clock() - self._consolidated >= hours * _HOUR
+        return bool(hours) and self._keeper.store is not None and self._upkeep.unconsolidated >= hours * _HOUR

@@ -109,7 +109,7 @@ class Reminding:
     def _made(self, asked: str, scene: Scene, opens: bool) -> Reminded | None:
         if opens:
             quiet, seconds = min(_JUST_ENDED, self._chosen.quiet_seconds), _ENCODE_SHARE * self._chosen.offer_seconds
-            self._memories.encode(quiet=quiet, seconds=seconds, latest=_LATEST)
+            self._memories.upkeep.encode(quiet=quiet, seconds=seconds, latest=_LATEST)
         room = min(self._chosen.offer_tokens, scene.free)
         told = self._memories.remind(asked, opens=opens, max_tokens=room, how=HOW, after=scene.last.parent, known=_told_in(scene))
         if told is None:

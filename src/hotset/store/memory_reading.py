@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -22,6 +23,10 @@ _LATEST = (
     "CROSS JOIN memory AS latest ON latest.id = first.id"
     " AND latest.version = (SELECT max(version) FROM memory WHERE id = first.id) "
     "WHERE first.seq > ? AND first.version = (SELECT min(version) FROM memory WHERE id = first.id)"
+)
+_NEWEST = (
+    f"SELECT {_LATEST_COLUMNS} FROM memory AS latest INDEXED BY memory_created "  # noqa: S608
+    "WHERE (latest.created, latest.id) < (?, ?) AND latest.version = (SELECT max(version) FROM memory WHERE id = latest.id)"
 )
 _HOLDS = (
     f"SELECT {MEMORY_LINK.names} FROM memory_link AS link WHERE NOT gone AND seq = (SELECT max(seq) FROM memory_link AS other"  # noqa: S608
@@ -45,7 +50,8 @@ def versions_of(connection: apsw.Connection, id: MemoryId) -> Sequence[Memory]:
 
 def latest(reading: Reading, kinds: frozenset[MemoryKind], standings: frozenset[Standing]) -> Iterator[Memory]:
     """The latest version of each memory, in the order in which they were first kept."""
-    where, given = _among(kinds, standings)
+    # A memory keeps its kind: with one kind alone its own index leads from version to version, in their order.
+    where, given = _among("first.kind", kinds, standings)
     sql = f"{_LATEST}{where} ORDER BY first.seq LIMIT {_CHUNK}"
     after: Any = 0
     while True:
@@ -56,6 +62,24 @@ def latest(reading: Reading, kinds: frozenset[MemoryKind], standings: frozenset[
         if len(chunk) < _CHUNK:
             return
         after = chunk[-1][0]
+
+
+def newest(
+    reading: Reading, kinds: frozenset[MemoryKind], standings: frozenset[Standing], since: float | None, until: float | None
+) -> Iterator[Memory]:
+    """The latest version of each memory, whatever happened last first: by the index alone, so that the first few cost little."""
+    where, given = _among("latest.kind", kinds, standings)
+    if since is not None:
+        where, given = f"{where} AND latest.created >= ?", [*given, since]
+    sql = f"{_NEWEST}{where} ORDER BY latest.created DESC, latest.id DESC LIMIT {_CHUNK}"
+    before: tuple[float, str] = (math.inf if until is None else until, "")
+    while True:
+        with reading() as connection:
+            chunk = [MEMORY.unpack(row) for row in connection.execute(sql, (*before, *given))]
+        yield from chunk
+        if len(chunk) < _CHUNK:
+            return
+        before = chunk[-1].created, chunk[-1].id
 
 
 def links(connection: apsw.Connection, id: MemoryId | None) -> Sequence[MemoryLink]:
@@ -90,11 +114,10 @@ def _telling_damage(what: str) -> Iterator[None]:
         raise PageDamaged(f"{what} damaged: {error}; `hotset verify` names the row") from error
 
 
-def _among(kinds: frozenset[MemoryKind], standings: frozenset[Standing]) -> tuple[str, list[str]]:
-    """A memory keeps its kind: with one kind alone its own index leads from version to version, in their order."""
+def _among(kind: str, kinds: frozenset[MemoryKind], standings: frozenset[Standing]) -> tuple[str, list[Any]]:
     conditions: list[str] = []
     if kinds:
-        conditions.append("first.kind = ?" if len(kinds) == 1 else f"+first.kind IN ({', '.join('?' * len(kinds))})")
+        conditions.append(f"{kind} = ?" if len(kinds) == 1 else f"+{kind} IN ({', '.join('?' * len(kinds))})")
     if standings:
         conditions.append(f"+latest.standing IN ({', '.join('?' * len(standings))})")
     given = [*sorted(map(str, kinds)), *sorted(map(str, standings))]

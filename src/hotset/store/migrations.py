@@ -109,9 +109,10 @@ def _third(connection: apsw.Connection) -> None:
     connection.execute(
         """
         CREATE TABLE memory (
-            seq INTEGER PRIMARY KEY, id, version, kind, standing, session, run, time, codec, size, body, seal);
+            seq INTEGER PRIMARY KEY, id, version, kind, standing, session, run, created, time, codec, size, body, seal);
         CREATE UNIQUE INDEX memory_id ON memory (id, version);
         CREATE INDEX memory_kind ON memory (kind);
+        CREATE INDEX memory_created ON memory (created, id);
         CREATE INDEX memory_session ON memory (session) WHERE session IS NOT NULL;
         CREATE INDEX memory_run ON memory (run, seq, time) WHERE run <> '';
 

@@ -322,6 +322,17 @@ class Store(Protocol):
         """
         ...
 
+    def newest_memories(
+        self,
+        kinds: frozenset[MemoryKind] = frozenset(),
+        standings: frozenset[Standing] = frozenset(),
+        *,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> Iterator[Memory]:
+        """The same, whatever happened last first, and of equal times the later id; from `since` on and before `until`."""
+        ...
+
     def memories_after(self, number: int, limit: int) -> Sequence[tuple[int, Memory]]:
         """The next versions in the order in which they were kept, each with its number in it, as `pages_after` gives pages.
 

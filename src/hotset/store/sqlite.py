@@ -243,6 +243,16 @@ class SqliteStore:
     ) -> Iterator[Memory]:
         return memory_reading.latest(self._reading, kinds, standings)
 
+    def newest_memories(
+        self,
+        kinds: frozenset[MemoryKind] = frozenset(),
+        standings: frozenset[Standing] = frozenset(),
+        *,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> Iterator[Memory]:
+        return memory_reading.newest(self._reading, kinds, standings, since, until)
+
     def memories_after(self, number: int, limit: int) -> Sequence[tuple[int, Memory]]:
         return self._after(MEMORY, number, limit)
 

@@ -325,6 +325,21 @@ class RamStore:
             ]
         )
 
+    def newest_memories(
+        self,
+        kinds: frozenset[MemoryKind] = frozenset(),
+        standings: frozenset[Standing] = frozenset(),
+        *,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> Iterator[Memory]:
+        among = [
+            memory
+            for memory in self.memories(kinds, standings)
+            if (since is None or memory.created >= since) and (until is None or memory.created < until)
+        ]
+        return iter(sorted(among, key=lambda memory: (memory.created, memory.id), reverse=True))
+
     def memories_after(self, number: int, limit: int) -> Sequence[tuple[int, Memory]]:
         with self._lock:
             later = ((each, memory) for each, memory in self._shelves.memories.items() if each > number)

@@ -97,7 +97,9 @@ def check_versions_follow_each_other_and_the_latest_holds(open_store: OpenStore)
 def check_memories_are_found_by_kind_standing_and_prefix(open_store: OpenStore) -> None:
     with opened(open_store) as store:
         lives(store)
-        many = tuple(fact(f"{number:03}", standing=[*Standing][number % 5]) for number in range(600))
+        many = tuple(
+            fact(f"{number:03}", standing=[*Standing][number % 5], created=float(number * 7 % 50)) for number in range(600)
+        )
         kept(store, Remembered(many))
         every = list(store.memories())
         assert len(every) == len({memory.id for memory in every}) == len(MemoryKind) + 600, "a memory is missing, or there twice"
@@ -107,6 +109,11 @@ def check_memories_are_found_by_kind_standing_and_prefix(open_store: OpenStore) 
         some, stands = frozenset({MemoryKind.FACT, MemoryKind.PITFALL}), frozenset({Standing.ACTIVE, Standing.MERGED})
         wanted = [memory for memory in every if memory.kind in some and memory.standing in stands]
         assert list(store.memories(some, stands)) == wanted, "kinds and standings together find others"
+        newest = sorted(every, key=lambda memory: (memory.created, memory.id), reverse=True)
+        assert list(store.newest_memories()) == newest, "the newest do not come first"
+        since, until = 10.0, 40.0
+        between = [memory for memory in newest if since <= memory.created < until and memory in wanted]
+        assert list(store.newest_memories(some, stands, since=since, until=until)) == between, "a span finds others"
         assert list(store.memory_match("sem-00")) == [MemoryId(f"sem-{number:03}") for number in range(MATCHES)], (
             "the first ids that begin with a prefix are not found"
         )

@@ -33,9 +33,9 @@ def continuity() -> None:
 def on(chosen: Chosen) -> int:
     """Keep CONTINUITY.md: read when a session begins, written when one ends."""
     with opened(chosen, makes=True) as memories:
-        memories.continuity_on()
+        memories.continuity.switch(on=True)
         catch_up(memories, chosen)
-        path = memories.write_continuity()
+        path = memories.upkeep.write_continuity()
     emit(str(path))
     say("it is read when a session begins and written when one ends; what you edit stays", quiet=chosen.quiet)
     say(f"to stop: {chosen.hint('continuity off')}", quiet=chosen.quiet)
@@ -47,8 +47,8 @@ def on(chosen: Chosen) -> int:
 def off(chosen: Chosen) -> int:
     """Write it no more. The file stays as it is, and is yours."""
     with opened(chosen, makes=True) as memories:
-        was_on = memories.is_continuity_on
-        memories.continuity_off()
+        was_on = memories.continuity.is_on
+        memories.continuity.switch(on=False)
     say("CONTINUITY.md is no longer written; the file stays" if was_on else "it was off already", quiet=chosen.quiet)
     return OK
 
@@ -59,7 +59,7 @@ def off(chosen: Chosen) -> int:
 def show(chosen: Chosen, *, as_json: bool) -> int:
     """The file as it stands, and which of the memories that it refers to no longer hold."""
     with opened(chosen, makes=True) as memories:
-        is_on, text = memories.is_continuity_on, memories.continuity()
+        is_on, text = memories.continuity.is_on, memories.continuity.text()
         named = {id: _standing(memories, id) for id in ids_in(text or "")}
     if as_json:
         emit_json({"on": is_on, "text": text, "memories": [{"id": id, "standing": standing} for id, standing in named.items()]})
@@ -80,7 +80,7 @@ def show(chosen: Chosen, *, as_json: bool) -> int:
 def accept(chosen: Chosen) -> int:
     """You stand for what the file says now: it is told as the project's own words, until somebody changes it."""
     with opened(chosen, makes=True) as memories:
-        is_there = memories.accept_continuity()
+        is_there = memories.continuity.accept()
     if not is_there:
         say(f"there is no CONTINUITY.md; to keep one: {chosen.hint('continuity on')}", quiet=chosen.quiet)
         return FOUND
@@ -96,7 +96,7 @@ def write(chosen: Chosen, *, no_encode: bool) -> int:
     with opened(chosen, makes=True) as memories:
         if not no_encode:
             catch_up(memories, chosen)
-        path = memories.write_continuity()
+        path = memories.upkeep.write_continuity()
     emit(str(path))
     return OK
 

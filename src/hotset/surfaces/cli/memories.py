@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import click
 
 from hotset.errors import HotsetError, NotFound
+from hotset.nouns.progress import Progress, silent
 from hotset.store.folder import DATABASE
 from hotset.surfaces.cli import meant
 from hotset.surfaces.cli.options import Chosen
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from hotset.runtime.memories import Memories
 
 _FOLLOW_SECONDS = 30.0  # for what was kept since the last search: as a rule nothing, the first time everything
-
-Moved = Callable[[str, int, int], None]
 
 no_encode = click.option("--no-encode", is_flag=True, help="Do not look at sessions that went on since.")
 
@@ -67,7 +66,7 @@ def catch_up(memories: Memories, chosen: Chosen) -> None:
     """What fails here costs the latest, not the look."""
     try:
         with progress(chosen) as moved:
-            memories.encode(moved)
+            memories.upkeep.encode(moved)
     except HotsetError as error:
         say(f"hotset: what was said last may be missing: {error}", quiet=chosen.quiet)
 
@@ -76,22 +75,22 @@ def index_up(memories: Memories, chosen: Chosen) -> None:
     """Brings what was remembered and said since into the index. What fails here costs the latest, not the search."""
     try:
         with progress(chosen) as moved:
-            memories.follow(moved, _FOLLOW_SECONDS)
+            memories.upkeep.follow(moved, _FOLLOW_SECONDS)
     except HotsetError as error:
         say(f"hotset: what was remembered last may be missing: {error}", quiet=chosen.quiet)
 
 
 @contextmanager
-def progress(chosen: Chosen) -> Iterator[Moved | None]:
+def progress(chosen: Chosen) -> Iterator[Progress]:
     """A bar on stderr that appears with the first move, where a person watches; otherwise nothing."""
     if chosen.quiet or not sys.stderr.isatty():
-        yield None
+        yield silent
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich import progress as bars  # noqa: PLC0415
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
-        tasks: dict[str, TaskID] = {}
+    columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeRemainingColumn())
+    with bars.Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        tasks: dict[str, bars.TaskID] = {}
 
         def moved(what: str, done: int, of: int) -> None:
             if what not in tasks:

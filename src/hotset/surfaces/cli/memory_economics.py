@@ -51,7 +51,7 @@ def economics(chosen: Chosen, *, session: str, limit: int, as_json: bool) -> int
     effect.
     """
     with opened(chosen) as memories:
-        found = memories.economics(session_named(chosen, session))[:limit]
+        found = memories.upkeep.economics(session_named(chosen, session))[:limit]
     if as_json:
         emit_json([_document(each) for each in found])
     elif found:

@@ -203,7 +203,7 @@ def restore(chosen: Chosen, ids: tuple[str, ...], *, run: str, as_json: bool) ->
         if not ids and not run:
             gone = list(memories.list(standings=frozenset({Standing.FORGOTTEN}), limit=None))
             return _tell_gone(gone, chosen, as_json=as_json)
-        restored = memories.restore([memories.get(id).id for id in ids], run=run)
+        restored = memories.upkeep.restore([memories.get(id).id for id in ids], run=run)
     if as_json:
         emit_json({"restored": restored})
     else:
@@ -237,7 +237,7 @@ def rollback(chosen: Chosen, *, dry_run: bool, yes: bool, as_json: bool, **wante
     session = session_named(chosen, wanted["session"])
     where = {"place": wanted["source"], "session": session, "agent": wanted["agent"], "by": wanted["by"]}
     with opened(chosen) as memories:
-        would = memories.would_take_back(**where)
+        would = memories.upkeep.would_take_back(**where)
         changes = len(would.forgotten) + len(would.lessened)
         if not as_json:
             _tell_taken(would)
@@ -245,7 +245,7 @@ def rollback(chosen: Chosen, *, dry_run: bool, yes: bool, as_json: bool, **wante
         if changes and not dry_run:
             if not agreeing.agreed(f"Take back {counted(len(would.forgotten))}, and change {len(would.lessened)}?", yes=yes):
                 return FOUND
-            taken = memories.rollback(**where)
+            taken = memories.upkeep.rollback(**where)
     if as_json:
         emit_json({"memories": would.forgotten, "lessened": would.lessened, "revived": would.revived, "taken_back": taken})
     elif not changes:
@@ -270,7 +270,7 @@ def consolidate(chosen: Chosen, *, no_encode: bool, as_json: bool) -> int:
         if not no_encode:
             catch_up(memories, chosen)
         with progress(chosen) as moved:
-            done = memories.consolidate(moved)
+            done = memories.upkeep.consolidate(moved)
     if as_json:
         emit_json(done)
         return OK
@@ -299,8 +299,8 @@ def undo(chosen: Chosen, run: str, *, as_json: bool) -> int:
     """Take back what one piece of work changed: memories are again as they were before. Without RUN: what can be taken back."""
     with opened(chosen) as memories:
         if not run:
-            return _tell_runs(memories.runs(), chosen, as_json=as_json)
-        undone = memories.undo(run)
+            return _tell_runs(memories.upkeep.runs(), chosen, as_json=as_json)
+        undone = memories.upkeep.undo(run)
     if as_json:
         emit_json({"run": run, "undone": undone})
     else:

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import click
 
 import hotset as package
 from hotset.surfaces.cli.ending import nobody_reads
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    where: str
-    """`module:attribute`; imported only when the command runs or shows its own help."""
-    short: str
-
+from hotset.surfaces.cli.lazy import Entry, LazyGroup
 
 GROUPS: dict[str, dict[str, Entry]] = {
     "Serve": {
@@ -61,37 +52,18 @@ GROUPS: dict[str, dict[str, Entry]] = {
     },
 }
 
-_ENTRIES = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
-
-class Tree(click.Group):
-    """Shows its help without loading a single command."""
-
-    def list_commands(self, _ctx: click.Context) -> list[str]:
-        return list(_ENTRIES)
-
-    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
-        entry = _ENTRIES.get(name)
-        if entry is None:
-            return None
-        module, attribute = entry.where.split(":")
-        command: click.Command = getattr(import_module(f"hotset.surfaces.cli.{module}"), attribute)
-        return command
-
+class Tree(LazyGroup):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # click would call it a failure
             return nobody_reads()
 
-    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, group in GROUPS.items():
-            with formatter.section(title):
-                formatter.write_dl([(name, entry.short) for name, entry in group.items()])
-
 
 @click.group(
     cls=Tree,
+    sections=GROUPS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Begin with:  hotset demo   or   hotset wrap claude",
 )

@@ -97,7 +97,7 @@ class Memories:
 
     def outcome(self, session: str, ending: str) -> None:
         """How the latest task of a session came out: success, partial, failure or unknown."""
-        self._remembered().outcome(session, ending)
+        self._remembered().upkeep.outcome(session, ending)
 
 
 class AsyncMemories:

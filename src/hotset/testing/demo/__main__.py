@@ -50,7 +50,7 @@ def _beside(config: Config) -> Path:
 def _told_next(config: Config) -> Reminder | None:
     """What a session would be told that begins now, after what was made of this one."""
     with open_memories(config) as memories:
-        memories.encode()
+        memories.upkeep.encode()
         return memories.remind(_NEXT, opens=True, max_tokens=config.memory.offer_tokens, how=HOW)
 
 

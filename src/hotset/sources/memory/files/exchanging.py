@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hotset.errors import BadInput
-from hotset.sources.memory.files.loki import Exported, Progress, read_loki, write_loki
+from hotset.nouns.progress import Progress, silent
+from hotset.sources.memory.files.loki import Exported, read_loki, write_loki
 from hotset.sources.memory.files.loki_reading import layout
 from hotset.sources.memory.files.markdown import has_pages, write_markdown
 from hotset.sources.memory.files.markdown_taking import take_markdown
@@ -25,7 +26,7 @@ def export_memories(
     store: Store,
     folder: Path,
     form: Form,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
     economics: Mapping[str, Any] | None = None,
 ) -> Exported:
     """`economics` are written where the form has a place for them. Raises `BadInput` and `StoreFailed`."""
@@ -41,7 +42,7 @@ def import_memories(
     *,
     now: float,
     vouched: bool = False,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Taken:
     """`form` is told from the files where it is not said; `vouched` as in `taking`. Raises `BadInput`, and as the store does."""
     if (form or form_of(folder)) is Form.MARKDOWN:

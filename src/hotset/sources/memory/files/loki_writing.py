@@ -16,14 +16,12 @@ from typing import Any
 
 from hotset.errors import BadInput
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Relation, Standing, Uses
+from hotset.nouns.progress import Progress, silent
 from hotset.sources.memory.files.shapes import item_of, sealed, told_day
 from hotset.sources.memory.files.skills import skill_text
 from hotset.sources.memory.files.survey import FORMAT, MARK, VERSION, Survey
 from hotset.sources.memory.files.tree import Draft, Listed, Tree, as_json, decoded, whole_folder
 from hotset.store.port import Store
-
-Progress = Callable[[str, int, int], None]
-"""Of what, how many are done, and of how many; 0 where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +30,7 @@ class Exported:
     links: int
 
 
-def write_loki(
-    store: Store, folder: Path, progress: Progress = lambda *_: None, economics: Mapping[str, Any] | None = None
-) -> Exported:
+def write_loki(store: Store, folder: Path, progress: Progress = silent, economics: Mapping[str, Any] | None = None) -> Exported:
     """All memories as files, in place of an earlier export. Whole or not at all, and the same bytes for the same store.
 
     Raises `BadInput` where something else is there, and `StoreFailed` where it cannot be written.

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from hotset.errors import BadInput
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, Standing
+from hotset.nouns.progress import Progress, silent
 from hotset.sources.memory.files.entries import Entry, entries_of, entry_text, shown_of
-from hotset.sources.memory.files.loki_writing import Exported, Progress
+from hotset.sources.memory.files.loki_writing import Exported
 from hotset.sources.memory.files.shapes import sealed, told_day
 from hotset.sources.memory.files.survey import Survey
 from hotset.sources.memory.files.tree import Draft, Tree, as_text, whole_folder
@@ -48,7 +49,7 @@ class Found:
     place: str
 
 
-def write_markdown(store: Store, folder: Path, progress: Progress = lambda *_: None) -> Exported:
+def write_markdown(store: Store, folder: Path, progress: Progress = silent) -> Exported:
     """All memories but forgotten and merged ones, in place of an earlier export. Whole or not at all.
 
     Raises `BadInput` where something else is there, or edits that were not imported; `StoreFailed` where it cannot be written.
@@ -126,7 +127,7 @@ class _Page:
         self._entries, self._bytes = [], 0
 
 
-def _add(page: _Page, memory: Memory, survey: Survey, progress: Callable[[str, int, int], None]) -> None:
+def _add(page: _Page, memory: Memory, survey: Survey, progress: Progress) -> None:
     memory = sealed(memory)
     page.add(entry_text(memory))
     survey.add(memory)

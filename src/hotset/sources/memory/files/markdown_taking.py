@@ -22,8 +22,8 @@ from hotset.nouns.memory import (
     Standing,
     Trust,
 )
+from hotset.nouns.progress import Progress, silent
 from hotset.sources.memory.files.entries import Entry, hash_of, shown_of
-from hotset.sources.memory.files.loki_writing import Progress
 from hotset.sources.memory.files.markdown import Found, new_id, read_markdown
 from hotset.sources.memory.files.shapes import sealed
 from hotset.sources.memory.files.taking import BATCH, Taken, run_of
@@ -35,9 +35,7 @@ _STEP = re.compile(r"\s*\d+[.)]\s+(.*\S)\s*")
 _DATED = re.compile(r"ep-(\d{4}-\d\d-\d\d)-")
 
 
-def take_markdown(
-    store: Store, folder: Path, *, now: float, vouched: bool = False, progress: Progress = lambda *_: None
-) -> Taken:
+def take_markdown(store: Store, folder: Path, *, now: float, vouched: bool = False, progress: Progress = silent) -> Taken:
     """Edits become new versions, by a person; an entry that is missing changes nothing. Done again, it does nothing.
 
     An edit counts where its marker fits what this store wrote. Entries that are new here are nobody's word until somebody

@@ -8,7 +8,7 @@ imports it vouches for it.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import IO
@@ -18,6 +18,7 @@ import msgspec
 from hotset.errors import NotFound
 from hotset.nouns.deposit import Remembered
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Relation, Standing, Trust
+from hotset.nouns.progress import Progress, silent
 from hotset.sources.memory.files.shapes import sealed
 from hotset.sources.memory.naming import is_same
 from hotset.store.memory_form import from_fields, refuse_unfit
@@ -51,7 +52,7 @@ def take(
     place: str,
     now: float,
     vouched: bool = False,
-    progress: Callable[[str, int, int], None] = lambda *_: None,
+    progress: Progress = silent,
 ) -> Taken:
     """All of it is read before anything is written: what cannot be read leaves the store as it was. Done again, it does nothing.
 

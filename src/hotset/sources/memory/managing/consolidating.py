@@ -7,13 +7,14 @@ where it differs. So it can be ended at any moment and begun again, and done twi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from hotset.errors import NotFound
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Relation, Standing, Trust
+from hotset.nouns.progress import Progress, silent
 from hotset.sources.memory.managing.drafting import CONSOLIDATE, Draft, Drafting, batched, is_by_hand, is_derived
 from hotset.sources.memory.managing.merging import LEAST_NEAR, MERGED_KINDS, merged, mergers, say_the_same
 from hotset.sources.memory.managing.patterns import FEWEST_SESSIONS, Common, borrowed_steps, is_ground, pattern_of
@@ -25,9 +26,6 @@ from hotset.store.port import Store
 if TYPE_CHECKING:
     from hotset.sources.memory.managing.clusters import Cluster, Embed
     from hotset.sources.memory.managing.nearness import Vectors
-
-Progress = Callable[[str, int, int], None]
-"""What is done, how much of it, and of how much (0 where that is not known)."""
 
 BATCH = 32
 """Memories and what hangs on them that are written in one commit."""
@@ -57,9 +55,6 @@ class Consolidated:
     contradicted: int = 0
     merged: int = 0
     links: int = 0
-
-
-def silent(_what: str, _done: int, _of: int) -> None: ...
 
 
 def consolidate(store: Store, embed: Embed, now: float, *, progress: Progress = silent, batch: int = BATCH) -> Consolidated:
