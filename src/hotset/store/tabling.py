@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from itertools import pairwise
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import apsw
 
@@ -29,7 +30,14 @@ _SHOWN = (
     f"SELECT chain, position, shown.seq, {SHOWN.names}, codec, size, body "  # noqa: S608
     f"FROM shown LEFT JOIN blob ON blob.digest = shown.text WHERE shown.seq IN ({_MARKS})"
 )
-_HIDDEN = f"SELECT chain, seq FROM hidden WHERE chain IN ({_MARKS}) AND step <= ? ORDER BY chain, step, session"  # noqa: S608
+_HIDDEN = (
+    f"SELECT chain, seq, step, session, turn FROM hidden WHERE chain IN ({_MARKS}) AND step <= ? ORDER BY chain, step, session"  # noqa: S608
+)
+_ANSWERED = (
+    "SELECT sent.head, node.chain, max(sent.step), sent.session, sent.turn FROM node "  # noqa: S608
+    "JOIN sent ON sent.session = node.session AND sent.turn = node.turn AND sent.head = node.parent "
+    f"WHERE node.chain IN ({_MARKS}) GROUP BY node.chain"
+)
 _SENT = f"SELECT head, seq FROM sent WHERE head IN ({_MARKS}) AND step <= ? ORDER BY step, session"  # noqa: S608
 _BAD_INDEX = "an index of the page table is damaged: it led to no such row; `hotset repair` makes it again"
 _BLOB = "SELECT codec, size, body FROM blob WHERE digest = ?"
@@ -37,6 +45,22 @@ _BLOB = "SELECT codec, size, body FROM blob WHERE digest = ?"
 _Noun = TypeVar("_Noun", Shown, Hidden)
 _Place = tuple[Any, ...]
 """Where a row is found in an index, with its number: the key under which it is remembered."""
+
+
+class _Hidden(NamedTuple):
+    chain: Value
+    seq: int
+    step: int
+    session: str
+    turn: int
+
+
+class _Answered(NamedTuple):
+    """The turn in which a message was the reply to the one before it."""
+
+    step: int
+    session: str
+    turn: int
 
 
 class Tables:
@@ -72,8 +96,8 @@ class Tables:
         return _every(latest, rows)
 
     def _all_hidden(self, connection: apsw.Connection, keys: Sequence[Value], step: int) -> Iterable[Hidden]:
-        places = [place for some in _portions(keys) for place in connection.execute(_HIDDEN, (*some, step))]
-        latest = {place[:1]: place for place in places}.values()
+        found = [_Hidden(*row) for some in _portions(keys) for row in connection.execute(_HIDDEN, (*some, step))]
+        latest = _in_force(connection, keys, found)
         rows = self._hidden.known(latest)
         for place in latest:
             if place not in rows and (row := _read_hidden(connection, place)):
@@ -88,6 +112,26 @@ def _planned_at(connection: apsw.Connection, turn: TurnRef) -> int | None:
     if row is None and SqlLookup(connection).turn(turn.session, turn.number) is None:
         raise NotFound(f"no turn {turn.number} in session {turn.session}")
     return row.step if row is not None else None
+
+
+def _in_force(connection: apsw.Connection, keys: Sequence[Value], found: Sequence[_Hidden]) -> list[_Place]:
+    """The places of the rows that hold on this line: what stood there when the reply behind it was made, or else the latest.
+
+    Two conversations that open with the same words share their first messages, and may have been told different things there.
+    """
+    behind = dict(pairwise(keys))
+    wanted = [next for chain in dict.fromkeys(row.chain for row in found) if (next := behind.get(chain)) is not None]
+    answered = {
+        (head, chain): _Answered(*rest)
+        for some in _portions(wanted)
+        for head, chain, *rest in connection.execute(_ANSWERED, some)
+    }
+    latest: dict[Value, _Hidden] = {}
+    for row in found:
+        reply = answered.get((row.chain, behind.get(row.chain)))
+        if reply is None or row.step <= reply.step or (row.session, row.turn) == (reply.session, reply.turn):
+            latest[row.chain] = row
+    return [(row.chain, row.seq) for row in latest.values()]
 
 
 def _read_shown(values: Sequence[Any]) -> Shown:

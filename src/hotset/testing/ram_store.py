@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from copy import copy
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import TypeVar
 
 from hotset.errors import BadInput, HotsetError, NotFound, StoreFailed
@@ -414,6 +414,7 @@ def _table(shelves: _Shelves, chains: Sequence[Chain], as_of: TurnRef | None) ->
             (row.step for row in shelves.sent.values() if (row.session, row.turn) == (as_of.session, as_of.number)), default=0
         )
     depth = {chain: number for number, chain in enumerate(chains)}
+    behind = dict(pairwise(chains))
     read = shelves.blobs.__getitem__
     all_shown: dict[Spot, Shown] = {}
     all_hidden: dict[Chain, Hidden] = {}
@@ -424,11 +425,19 @@ def _table(shelves: _Shelves, chains: Sequence[Chain], as_of: TurnRef | None) ->
         match row:
             case Showing() if row.chain in depth:
                 all_shown[Spot(row.chain, row.position)] = shown(row, read)
-            case Hiding() if row.chain in depth:
+            case Hiding() if row.chain in depth and _holds(shelves, row, behind.get(row.chain)):
                 all_hidden[row.chain] = hidden(row, read)
             case Sending() if row.head in depth and (latest is None or depth[row.head] >= latest[0]):
                 latest = (depth[row.head], sent(row))
     return Table(all_shown, all_hidden, latest[1] if latest else None)
+
+
+def _holds(shelves: _Shelves, row: Hiding, next: Chain | None) -> bool:
+    """Did it stand there when the next message was made in reply? What is no reply says nothing of that."""
+    turns = {(node.session, node.turn) for node in shelves.nodes.values() if node.chain == next}
+    replies = [sent for sent in shelves.sent.values() if sent.head == row.chain and (sent.session, sent.turn) in turns]
+    last = max(replies, key=lambda sent: sent.step, default=None)
+    return last is None or row.step <= last.step or (row.session, row.turn) == (last.session, last.turn)
 
 
 def _with(uses: Uses, use: Use) -> Uses:

@@ -116,6 +116,26 @@ def check_hidden_turns_come_back_byte_for_byte(open_store: OpenStore) -> None:
         assert store.table(talk.line[1:]).hidden == {talk.line[1]: later}, "the latest hidden turn of a message does not hold"
 
 
+def check_conversations_that_open_alike_are_told_apart_by_their_replies(open_store: OpenStore) -> None:
+    with opened(open_store) as store:
+        told = [None, Hidden(Chain(""), after=(b"first",)), Hidden(Chain(""), after=(b"second",))]
+        talks = []
+        for number, hidden in enumerate(told):
+            talk = Talk(store, key=f"session {number}", time=1000.0 * (number + 1))
+            asked = turn_of(talk.asks("nightly triage"))
+            kept(store, Planned(id_of(store, asked), Sent(talk.line[0], talk.time)))
+            if hidden is not None:
+                kept(store, Hid(id_of(store, asked), replace(hidden, chain=talk.line[0])))
+            talk.hears(asked, f"answer {number}")
+            talks.append(talk)
+        for talk, hidden in zip(talks, told, strict=True):
+            found = [each.after for each in store.table(talk.line).hidden.values()]
+            assert found == ([hidden.after] if hidden else []), (
+                "a conversation is told what another one with the same opening was"
+            )
+        assert store.table(talks[0].line[:1]).hidden[talks[0].line[0]].after == (b"second",), "the latest does not hold"
+
+
 def check_what_left_can_be_referred_to(open_store: OpenStore) -> None:
     with opened(open_store) as store:
         talk = Talk(store)
