@@ -54,23 +54,24 @@ def client_of(api, url, *, awaits=False, **more):
 
 
 def work(api, client, *, stream=False, awaits=False):
-    """Has the agent do its work; the last reply's text."""
+    """Has the agent do its work, and closes its client; the last reply's text."""
     if awaits:
         return asyncio.run(_awaiting(api, client, stream))
     agent = _agent(api)
     asked = next(agent)
-    while True:
-        with _stream_of(api, client)(**asked) if stream else _Nothing() as events:
-            if stream:
-                for _ in events:
-                    pass
-                reply = getattr(events, _FINAL[api])()
-            else:
-                reply = _create_of(api, client)(**asked)
-        try:
-            asked = agent.send(reply)
-        except StopIteration as end:
-            return end.value
+    with client:
+        while True:
+            with _stream_of(api, client)(**asked) if stream else _Nothing() as events:
+                if stream:
+                    for _ in events:
+                        pass
+                    reply = getattr(events, _FINAL[api])()
+                else:
+                    reply = _create_of(api, client)(**asked)
+            try:
+                asked = agent.send(reply)
+            except StopIteration as end:
+                return end.value
 
 
 async def _awaiting(api, client, stream):

@@ -28,9 +28,11 @@ def test_the_code_on_the_page_runs(tmp_path, monkeypatch, upstream, capsys):
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(blocks) == 7
     scope: dict[str, object] = {}
+    made: list[object] = []
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), scope)
-    for client in scope.values():
+        made += scope.values()
+    for client in made:
         if isinstance(client, anthropic.Anthropic | openai.OpenAI):
             client.close()  # or its connection would be found open in another test
     told = capsys.readouterr().out
