@@ -9,8 +9,9 @@ changes least. lancedb (PyPI) gets a virtual environment of its own in the user'
 a process of its own, which also takes its time there; it is no dependency of hotset.
 
 Per method: entries a CPU second when building (with the embedding, where there are vectors); a durable addition of one entry;
-questions plain, with a filter (one session of twenty, and the later half) and, for hotset, in the hot and the warm tier; how
-many of the ten nearest vectors are found; disk; memory that is not a file's, of a process that has only asked questions.
+questions plain, with a filter (one session of twenty, and the later half) and, for hotset, in the hot and the warm tier and with
+filters that all, half, a twentieth and a thousandth of the entries pass, each question with one of its own; how many of the ten
+nearest vectors are found; disk; memory that is not a file's, of a process that has only asked questions.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ _RECALL_QUESTIONS = 100
 _ADDITIONS = 100
 _AT_ONCE = 2000
 _SESSIONS = 20
+_AGENTS = 1000
 _FOUND = 10
 _WORD = re.compile(r"[A-Za-z_]{3,}")
 
@@ -163,6 +165,7 @@ class Hotset:
         for tier, deadline in (("hot", 0.0015), ("warm", 0.015)):
             taken = [self._in_time(each, deadline) for each in questions]
             figures |= {f"{tier}_p{share}_ms": _ms(quantile(taken, share / 100)) for share in (50, 95)}
+        figures |= self._filtered(questions, len(vectors))
         figures["recall10"] = self._recall(questions[:_RECALL_QUESTIONS], vectors)
         asked = json.dumps([each.words for each in questions[:50]])
         told = subprocess.run(
@@ -176,6 +179,21 @@ class Hotset:
         query = Query(question.words, most=_FOUND - 1, deadline=deadline)
         return _timed(lambda: self._index.search(query))[0]
 
+    def _filtered(self, questions: Sequence[Question], many: int) -> dict[str, float]:
+        """Another filter for each question, as far as there are that many: what is kept of the last ones counts for little."""
+        taken: dict[str, list[float]] = {}
+        for number, each in enumerate(questions):
+            filters = {
+                "all": Filter(sorts=frozenset({Sort.CODE})),
+                "half": Filter(since=many / 2 + number),
+                "twentieth": Filter(sessions=frozenset({f"s{number % _SESSIONS}"})),
+                "thousandth": Filter(agents=frozenset({f"a{number}"})),
+            }
+            for name, only in filters.items():
+                query = Query(each.words, only, _FOUND, deadline=10.0)
+                taken.setdefault(name, []).append(_timed(partial(self._index.search, query))[0])
+        return {f"{name}_p{share}_ms": _ms(quantile(taken[name], share / 100)) for name in taken for share in (50, 95)}
+
     def _recall(self, questions: Sequence[Question], vectors: Any) -> float:
         """By meaning alone; numbers of entries follow the vectors."""
         meaning = self._index._searching._meaning  # noqa: SLF001 - no public way asks one signal alone
@@ -186,7 +204,7 @@ class Hotset:
         right = 0
         for each in questions:
             exact = {int(at) + first for at in _exact(vectors, each.vector)}
-            right += len(exact & set(meaning.find(view, Query(each.words), _FOUND, _full()).keys()))
+            right += len(exact & meaning.find(view, Query(each.words), _FOUND, _full()).scores.keys())
         return round(right / (_FOUND * len(questions)), 4)
 
     def close(self) -> None:
@@ -455,7 +473,7 @@ def _view_of(generation: Any) -> Any:
     from hotset.index.filters import Numbers  # noqa: PLC0415
     from hotset.index.signals import View  # noqa: PLC0415
 
-    return View(generation, Numbers(), frozenset(), [])
+    return View(generation, Numbers(), frozenset(), beyond=False, tail=[])
 
 
 def _full() -> Any:
@@ -514,6 +532,7 @@ def _entry(path: str, first: int, text: str, number: int) -> Entry:
         kind=path.rpartition(".")[2],
         title=path,
         session=f"s{number % _SESSIONS}",
+        agent=f"a{number % _AGENTS}",
         time=float(number),
         path=path,
         lines=(first, first + text.count("\n")),

@@ -1,12 +1,14 @@
 """The folded structures are made anew when what made them changes, or when they are damaged; searching goes on meanwhile."""
 
+import logging
+import shutil
 import threading
 
 import pytest
 
 from hotset.index.local import LocalIndex
 from hotset.index.port import Watermark
-from hotset.nouns.finding import Entry, EntryId, Query, Sort
+from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
 from hotset.testing.hashing_embedder import HashingEmbedder
 
 _OLD, _NEW = HashingEmbedder(64, "old"), HashingEmbedder(64, "new")
@@ -229,3 +231,35 @@ def _remove(folder):
     for path in sorted(folder.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     folder.rmdir()
+
+
+def test_what_others_add_and_remove_counts_at_once_for_whoever_asked_just_before(folder):
+    with LocalIndex(folder, _OLD, folds=False) as asking, LocalIndex(folder, _OLD, folds=False) as other:
+        of_new = Filter(sessions=frozenset({"new"}))
+        new = Entry(EntryId("n"), "n", Sort.CODE, "common text with thing7x inside", session="new")
+        for fold in (False, True):
+            for _ in range(2):  # the second time nothing has changed
+                assert _finds(asking, 7)
+                assert not asking.search(Query("thing7x", of_new, deadline=30.0)).hits
+            other.add([new])
+            if fold:
+                assert other.fold()
+            assert [hit.entry for hit in asking.search(Query("thing7x", of_new, deadline=30.0)).hits] == [new]
+            other.remove(["n"])
+            assert not asking.search(Query("thing7x", of_new, deadline=30.0)).hits
+            assert other.fold()
+
+
+def test_a_fold_whose_folder_is_gone_says_nothing_and_one_that_fails_does(folder, caplog):
+    with caplog.at_level(logging.WARNING, "hotset"), LocalIndex(folder, _OLD, folds=False) as index:
+        index.add(_entries(50, 51))
+        (folder / "writer").unlink()
+        (folder / "writer").mkdir()
+        assert not index.fold()
+        assert "a fold failed" in caplog.text
+        assert index.troubles()
+        caplog.clear()
+        shutil.rmtree(folder)
+        assert not index.fold()
+        assert not caplog.text
+    assert not folder.exists()

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hotset.errors import BadInput
 from hotset.index.filters import Numbers
 from hotset.index.generations import FilesDamaged
-from hotset.index.vectors import _BLOCK, _SIGNED_FROM, Vectors, VectorsWriter
+from hotset.index.vectors import _BLOCK, _SIGNED_FROM, Vectors, VectorsWriter, _least
 
 _ANY = Numbers()
 
@@ -49,17 +51,109 @@ def test_few_vectors_are_searched_one_by_one(tmp_path, size):
     assert all(each.cosine == pytest.approx(exact[each.doc], abs=0.02) for each in near)
 
 
-def test_among_many_vectors_nine_of_the_nearest_ten_are_found(tmp_path):
-    many = _BLOCK + 1000
-    vectors = _random(many, 384)
+def _right(folder, vectors, candidates):
+    """How many of the nearest ten of forty questions are found."""
+    size = vectors.shape[1]
+    searched = Vectors(folder, size, len(vectors))
+    queries = vectors[:40] + 0.6 / size**0.5 * np.random.default_rng(2).standard_normal((40, size)).astype(np.float32)
+    exact = np.argsort(-(queries @ vectors.T), axis=1)[:, :10].tolist()
+    found = (_docs(searched.nearest(query, _ANY, frozenset(), 10, candidates)) for query in queries)
+    return sum(len(set(right) & set(docs)) for right, docs in zip(exact, found, strict=True))
+
+
+@pytest.mark.parametrize("size", [100, 384, 768])
+def test_among_many_vectors_nine_of_the_nearest_ten_are_found(tmp_path, size):
+    """Also of a size whose signs differ in more places than a byte can count."""
+    vectors = _random(_BLOCK + 1000, size)
     _written(tmp_path, vectors, 10, _SIGNED_FROM - 11, 2, 3000).close()
-    searched = Vectors(tmp_path, 384, many)
-    queries = vectors[:40] + 0.03 * np.random.default_rng(2).standard_normal((40, 384)).astype(np.float32)
-    right = 0
-    for query in queries:
-        exact = set(np.argsort(-(vectors @ query))[:10].tolist())
-        right += len(exact & set(_docs(searched.nearest(query, _ANY, frozenset(), 10, 1000))))
-    assert right >= 0.9 * 10 * len(queries)
+    assert _right(tmp_path, vectors, 1000) >= 0.9 * 400
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """Rows of three blocks, some of them empty, with a vector for each."""
+    folder = tmp_path_factory.mktemp("vectors")
+    vectors = _random(2 * _BLOCK + 3000, 64)
+    writer = _written(folder, vectors, _SIGNED_FROM)
+    writer.forget(range(0, len(vectors), 11))
+    writer.close()
+    return Vectors(folder, 64, len(vectors)), vectors
+
+
+_FILTERS = st.builds(
+    Numbers,
+    kinds=st.none() | st.sets(st.integers(0, 2), min_size=1).map(frozenset),
+    turns=st.none() | st.tuples(st.integers(-5, 20_000), st.integers(-5, 20_000)),
+    since=st.none() | st.floats(-5, 20_000),
+    until=st.none() | st.floats(-5, 20_000),
+)
+
+
+@given(_FILTERS, st.integers(0, 2 * _BLOCK + 2999), st.integers(0, 4), st.integers(10, 900))
+def test_a_row_that_may_be_shown_is_nearest_to_itself_and_no_other_row_is_shown(shared, only, asked, hides, candidates):
+    searched, vectors = shared
+    near = _docs(searched.nearest(vectors[asked], only, frozenset(), 5, candidates))
+    hidden = frozenset(near[1 : 1 + hides])
+
+    def fits(doc):
+        return (
+            doc % 11
+            and doc not in hidden
+            and (only.kinds is None or doc % 3 in only.kinds)
+            and (only.turns is None or only.turns[0] <= doc <= only.turns[1])
+            and (only.since is None or doc >= only.since)
+            and (only.until is None or doc < only.until)
+        )
+
+    for _ in range(2):  # the second time the filter is known
+        found = _docs(searched.nearest(vectors[asked], only, hidden, 5, candidates))
+        assert all(fits(doc) for doc in found)
+        assert found[:1] == [asked] or not fits(asked)
+        assert len(found) == min(5, sum(1 for doc in range(len(vectors)) if fits(doc)))
+
+
+def test_what_was_forgotten_takes_no_place_among_the_candidates(tmp_path):
+    vectors = _random(_BLOCK + 1000, 64)
+    writer = _written(tmp_path, vectors)
+    order = np.argsort(-(vectors @ vectors[0])).tolist()
+    writer.forget(order[:400])
+    writer.close()
+    found = _docs(Vectors(tmp_path, 64, len(vectors)).nearest(vectors[0], _ANY, frozenset(), 10, 100))
+    assert len(found) == 10
+    assert not set(found) & set(order[:400])
+
+
+def test_two_threads_find_what_one_finds(shared, monkeypatch):
+    searched, vectors = shared
+    alone = [searched.nearest(query, _ANY, frozenset(), 20, 300) for query in vectors[:30]]
+    monkeypatch.setattr("hotset.index.vectors._SHARED_FROM", 1)
+    assert [searched.nearest(query, _ANY, frozenset(), 20, 300) for query in vectors[:30]] == alone
+
+
+def test_a_row_that_is_forgotten_is_not_shown_by_a_filter_that_was_asked_before(tmp_path):
+    many = _BLOCK + 1000
+    vectors = _random(many, 64)
+    writer = _written(tmp_path, vectors)
+    searched = Vectors(tmp_path, 64, many)
+    filters = (_ANY, Numbers(kinds=frozenset({0, 1})), Numbers(since=3.0, until=60.0))
+    assert all(_docs(searched.nearest(vectors[3], only, frozenset(), 1, 100)) == [3] for only in filters)
+    writer.forget([3])
+    writer.close()
+    assert all(_docs(searched.nearest(vectors[3], only, frozenset(), 1, 100)) != [3] for only in filters)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 25_000), st.sampled_from([1, 2, 3, 17, 47]), st.integers(0, 46))
+def test_about_as_many_as_wanted_are_the_least_also_where_only_every_so_manyth_counts(seed, many, every, first):
+    distances = np.full(40_000, 255, np.uint8)
+    counting = distances[first % every :: every]
+    counting[:] = np.random.default_rng(seed).binomial(250, 0.5, len(counting))
+    least = _least(distances, many)
+    wanted = min(many, len(counting))
+    cut = np.sort(counting)[wanted - 1]
+    assert len(least) <= max(2 * wanted, int(np.count_nonzero(counting <= cut)))
+    assert 2 * len(least) >= wanted
+    assert distances[least].max() < 255
+    assert set(least) == set(np.flatnonzero(distances <= distances[least].max()))
 
 
 def test_filters_and_removed_rows_hold_also_where_signs_are_looked_at(tmp_path):

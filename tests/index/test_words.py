@@ -1,6 +1,7 @@
 """What counts as a word, and how full text uses it."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -22,7 +23,7 @@ def _entry(text, title=""):
 def _written(folder, *entries):
     folder.mkdir()
     writer = WordsWriter(folder, new=True)
-    writer.add([Document(number, entry, (("sort", 0),)) for number, entry in enumerate(entries)])
+    writer.add([Document(number, entry, (("sort", 1),)) for number, entry in enumerate(entries)])
     writer.commit()
     writer.close()
     return Words(folder)
@@ -111,7 +112,7 @@ def test_what_a_fold_left_behind_is_forgotten_by_the_next(tmp_path):
     _written(tmp_path / "w", _entry("first stoat"), _entry("second stoat"), _entry("third stoat"))
     writer = WordsWriter(tmp_path / "w", new=False)
     writer.forget_beyond(0)
-    writer.add([Document(1, _entry("second stoat"), ())])
+    writer.add([Document(1, _entry("second stoat"), (("sort", 1),))])
     writer.commit()
     writer.close()
     assert sorted(_found(Words(tmp_path / "w"), "stoat")) == [0, 1]
@@ -157,3 +158,47 @@ def test_a_name_counts_less_for_tools_folded_or_not(tmp_path):
         lambda terms: score(terms, list(enumerate(entries)), None)[0].score,
     ):
         assert 0 < scored(of_tools(asked)) < scored(asked)
+
+
+_FILTERS = st.builds(
+    Numbers,
+    sorts=st.none() | st.sets(st.integers(0, 3), min_size=1).map(frozenset),
+    kinds=st.none() | st.sets(st.integers(0, 40), min_size=1).map(frozenset),
+    paths=st.none() | st.sets(st.integers(0, 300), min_size=1).map(frozenset),
+    turns=st.none() | st.tuples(st.integers(-5, 310), st.integers(-5, 310)),
+)
+
+
+@given(_FILTERS, st.integers(1, 40))
+def test_a_filter_takes_the_best_of_those_that_fit_however_many_do(numbered, only, limit):
+    """The best of all words stand in the documents with the first numbers: whether a condition holds depends on the question."""
+    words, many = numbered
+    asked = terms(question("stoat"))
+    every = [each.doc for each in words.search(asked, Numbers(), frozenset(), many, many)]
+    assert len(every) == many
+    fitting = [
+        doc
+        for doc in every
+        if (only.sorts is None or doc * 4 // many in only.sorts)
+        and (only.kinds is None or doc % 41 in only.kinds)
+        and (only.paths is None or doc in only.paths)
+        and (only.turns is None or only.turns[0] <= doc <= only.turns[1])
+    ]
+    found = words.search(asked, only, frozenset(), many, limit)
+    assert [each.doc for each in found] == fitting[:limit]
+    assert all(each.sort is list(Sort)[each.doc * 4 // many] for each in found)
+
+
+@pytest.fixture(scope="module")
+def numbered(tmp_path_factory):
+    """Documents that say the same word ever less often."""
+    many = 300
+    folder = tmp_path_factory.mktemp("words")
+    writer = WordsWriter(folder, new=True)
+    for number in range(many):
+        entry = replace(_entry("stoat " * (many - number) + "other " * number), turn=number)
+        numbers = (("sort", number * 4 // many), ("kind", number % 41), ("path", number))
+        writer.add([Document(number, entry, numbers)])
+    writer.commit()
+    writer.close()
+    return Words(folder), many

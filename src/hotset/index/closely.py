@@ -12,6 +12,7 @@ import numpy as np
 from hotset.errors import BadInput
 from hotset.index.embed.port import Embedder
 from hotset.index.filters import holds
+from hotset.index.hybrid import Scored
 from hotset.index.tiers import Hot
 from hotset.index.vectors import Floats
 from hotset.index.writing import embed, embedded_text
@@ -49,12 +50,13 @@ class Closely:
             self._read[unread] = made
         return True
 
-    def scores(self, query: Floats, only: Filter) -> dict[int, float]:
+    def scores(self, query: Floats, only: Filter) -> Scored:
         """How near those are that were read and fit, on the scale of the documents' own vectors."""
         with self._lock:
             read = dict(self._read)
-        fitting = [doc for doc, entry in self._hot.every() if doc in read and holds(only, entry)] if read else []
+        every = self._hot.every() if read else []
+        fitting = {doc: entry.sort for doc, entry in every if doc in read and holds(only, entry)}
         if not fitting:
-            return {}
+            return Scored()
         cosines = _FAIR * np.einsum("ij,j->i", np.stack([read[doc] for doc in fitting]), query)
-        return dict(zip(fitting, cosines.tolist(), strict=True))
+        return Scored(dict(zip(fitting, cosines.tolist(), strict=True)), fitting)

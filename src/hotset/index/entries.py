@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import apsw
 
 from hotset.index.analysis import split
-from hotset.index.filters import Numbers, on_path
+from hotset.index.filters import SORTS, Numbers, on_path
 from hotset.index.port import Watermark
 from hotset.index.rows import Rows, kept, number, text_of
 from hotset.nouns.finding import Entry, EntryId, Filter, Sort
@@ -23,7 +23,6 @@ _MOST_IN_ONE = 500  # numbers in one statement
 _MOST_PATTERNS = 32
 _MOST_NAMES = 50_000  # remembered with their numbers: a few MB at most
 _FAR = 2**62  # beyond every turn, and within what every engine counts
-_SORTS: Final = tuple(Sort)
 _COLUMNS = "id, whole, sort, kind, title, session, agent, turn, time, path, sealing, text, first, last"
 _INSERT = f"INSERT INTO entry ({_COLUMNS}) VALUES ({', '.join('?' * 14)})"  # noqa: S608
 _READ = (
@@ -87,7 +86,7 @@ class Entries:
     def wholes(self, sort: Sort) -> list[str]:
         sql = "SELECT text FROM name WHERE number IN (SELECT whole FROM entry INDEXED BY entry_whole WHERE sort = ?)"
         with self._rows.reading() as connection:
-            return [text_of(text) for (text,) in connection.execute(sql, (_SORTS.index(sort),))]
+            return [text_of(text) for (text,) in connection.execute(sql, (SORTS.index(sort),))]
 
     def watermarks(self) -> dict[str, int]:
         with self._rows.reading() as connection:
@@ -128,7 +127,7 @@ class Entries:
     def numbers(self, connection: apsw.Connection, only: Filter) -> Numbers:
         """The filter in our numbers."""
         return Numbers(
-            sorts=frozenset(_SORTS.index(sort) for sort in only.sorts) if 0 < len(only.sorts) < len(_SORTS) else None,
+            sorts=frozenset(SORTS.index(sort) for sort in only.sorts) if 0 < len(only.sorts) < len(SORTS) else None,
             kinds=_known(connection, only.kinds),
             sessions=_known(connection, only.sessions),
             agents=_known(connection, only.agents),
@@ -177,7 +176,7 @@ class Entries:
         return (
             kept(entry.id),
             name(entry.whole),
-            _SORTS.index(entry.sort),
+            SORTS.index(entry.sort),
             name(entry.kind),
             kept(entry.title),
             name(entry.session),
@@ -221,12 +220,12 @@ def by_number(connection: apsw.Connection, docs: Sequence[int]) -> dict[int, Ent
     return found
 
 
-def sorts_of(connection: apsw.Connection, docs: Sequence[int]) -> dict[int, Sort]:
-    """Of those that are there."""
-    found: dict[int, Sort] = {}
+def still_there(connection: apsw.Connection, docs: Sequence[int]) -> set[int]:
+    """Those of them that are."""
+    found: set[int] = set()
     for some in _portions(docs):
-        rows: Any = connection.execute(f"SELECT doc, sort FROM entry WHERE doc IN ({_marks(some)})", some)  # noqa: S608
-        found.update((doc, _SORTS[sort]) for doc, sort in rows)
+        rows: Any = connection.execute(f"SELECT doc FROM entry WHERE doc IN ({_marks(some)})", some)  # noqa: S608
+        found.update(doc for (doc,) in rows)
     return found
 
 
@@ -244,15 +243,15 @@ def tail_by_words(connection: apsw.Connection, folded: int, match: str, only: Nu
     return [_entry(row) for row in connection.execute(sql, (*([match] if match else []), folded, *given, limit))]
 
 
-def tail_numbers(connection: apsw.Connection, folded: int, only: Numbers, limit: int) -> list[int]:
+def tail_numbers(connection: apsw.Connection, folded: int, only: Numbers, limit: int) -> dict[int, Sort]:
     """The last entries beyond `folded` that fit, by number."""
     conditions, given = _conditions(only)
     where = " AND ".join(("e.doc > ?", *conditions))
     rows: Any = connection.execute(
-        f"SELECT e.doc FROM entry e WHERE {where} ORDER BY e.doc DESC LIMIT ?",  # noqa: S608
+        f"SELECT e.doc, e.sort FROM entry e WHERE {where} ORDER BY e.doc DESC LIMIT ?",  # noqa: S608
         (folded, *given, limit),
     )
-    return [doc for (doc,) in rows]
+    return {doc: SORTS[sort] for doc, sort in rows}
 
 
 _BEHIND = (
@@ -355,7 +354,7 @@ def _entry(row: Any) -> tuple[int, Entry]:
     entry = Entry(
         EntryId(text_of(id)),
         text_of(whole),
-        _SORTS[sort],
+        SORTS[sort],
         text_of(text),
         text_of(kind),
         text_of(title),

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 import re2
 
-from hotset.nouns.finding import Entry, Filter
+from hotset.nouns.finding import Entry, Filter, Sort
+
+SORTS: Final = tuple(Sort)
+"""In an index's own numbers."""
 
 _GLOB = frozenset("*?[")
 _LONGEST_PATTERN = 4096  # as long as a path can be

@@ -209,6 +209,8 @@ class LocalIndex:
                 return None
             folded = self._folding.fold()
         except Exception as error:  # background work: nobody above could do anything about it, and an embedder may raise anything
+            if self._closed or not self.folder.exists():  # nobody is left who could miss what was to be folded
+                return None
             self._fold_trouble = str(error) if isinstance(error, HotsetError) else f"a fold failed ({type(error).__name__})"
             _log.warning("a fold failed: %s", self._fold_trouble)
             return None

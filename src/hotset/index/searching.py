@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -12,19 +13,20 @@ import apsw
 from hotset.index.analysis import Question, question, says
 from hotset.index.closely import Closely
 from hotset.index.embed.port import Embedder
-from hotset.index.entries import Entries, by_number, sorts_of, tail_by_words
-from hotset.index.filters import holds
-from hotset.index.generations import FilesDamaged, Generations, gone, serving
+from hotset.index.entries import Entries, by_number, tail_by_words
+from hotset.index.filters import Numbers, holds
+from hotset.index.generations import FilesDamaged, Generation, Generations, gone, serving
 from hotset.index.hybrid import Ranked, fuse
-from hotset.index.rows import Rows
+from hotset.index.rows import Rows, number
 from hotset.index.signals import ByMeaning, ByWords, Signals, View
 from hotset.index.tiers import Answers, Effort, Hot, Tier, tier_for
 from hotset.index.words import Terms, match, of_tools, terms
-from hotset.nouns.finding import Entry, Hit, Hits, Query, Sort
+from hotset.nouns.finding import Entry, Filter, Hit, Hits, Query, Sort
 
 _TAIL_FOUND = 50
 _TAIL_SCANNED = 1000  # entries beyond the folded ones that are looked through for a phrase: 15 ms at worst
 _MOST_CONDEMNED = 3  # generations: whatever still fails then is no matter of damaged files
+_FILTERS_KEPT = 32
 _ALL = frozenset({"words", "meaning", "tail"})
 _TOOLS_ALONE = frozenset({Sort.TOOL})
 
@@ -44,6 +46,7 @@ class Searching:
         self._meaning = ByMeaning(folder, rows, embedder, asking, self.closely) if embedder is not None else None
         self._signals = Signals()
         self._answers = Answers()
+        self._standing: _Standing | None = None
         self._condemned: set[int] = set()
 
     def search(self, query: Query) -> Hits:
@@ -58,9 +61,9 @@ class Searching:
         wanted = of_tools(terms(asked)) if query.only.sorts == _TOOLS_ALONE else terms(asked)
         if tier is Tier.HOT:
             return Hits(self.hot.find(query, asked, wanted), _ALL)
-        view = self._view(query, asked, wanted)
+        view = self._view(query, asked, wanted, version)
         hits = self._hits(view, query, (asked, wanted), tier.value, until)
-        if hits.lacking and (again := self._view(query, asked, wanted)).generation != view.generation:
+        if hits.lacking and (again := self._view(query, asked, wanted, self._rows.version())).generation != view.generation:
             hits = self._hits(again, query, (asked, wanted), tier.value, until)  # it was swapped while we looked
         if not hits.lacking:
             self._answers.put(query, tier, version, hits)
@@ -76,19 +79,27 @@ class Searching:
     def close(self) -> None:
         self._signals.close()
 
-    def _view(self, query: Query, asked: Question, wanted: Terms) -> View:
+    def _view(self, query: Query, asked: Question, wanted: Terms, version: int) -> View:
+        """What the rows say at this version at least, all of it at one moment."""
+        known = self._standing
+        if known is not None and known.version == version and query.only in known.filters:
+            return View(known.generation, known.filters[query.only], known.hidden, beyond=False, tail=[])
         with self._rows.reading() as connection:
             generation = serving(connection)
+            folded = generation.folded if generation else 0
             only = self._entries.numbers(connection, query.only)
             hidden = frozenset(gone(connection))
+            beyond = bool(number(connection, "SELECT EXISTS (SELECT 1 FROM entry WHERE doc > ?)", (folded,)))
             tail: list[tuple[int, Entry]] = []
-            if wanted and not only.nothing:
-                folded = generation.folded if generation else 0
+            if beyond and wanted and not only.nothing:
                 words, most = ("", _TAIL_SCANNED) if asked.phrases else (match(asked), _TAIL_FOUND)
                 if words or asked.phrases:
                     tail = tail_by_words(connection, folded, words, only, most)
+        if not beyond:
+            others = list(known.filters.items())[1 - _FILTERS_KEPT :] if known is not None and known.version == version else ()
+            self._standing = _Standing(version, generation, hidden, {**dict(others), query.only: only})
         said = [(doc, entry) for doc, entry in tail if _says(entry, asked)]
-        return View(generation, only, hidden, said)
+        return View(generation, only, hidden, beyond, said)
 
     def _hits(self, view: View, query: Query, asked: tuple[Question, Terms], effort: Effort, until: float) -> Hits:
         question, wanted = asked
@@ -99,9 +110,9 @@ class Searching:
             meaning = partial(self._meaning.find, view, query, limit, effort)
         by_words, by_meaning, lacking = self._signals.ask(words, meaning, until)
         self._look_into(view, lacking)
+        ranked = fuse(by_words.scores, by_meaning.scores, {**by_words.sorts, **by_meaning.sorts})
         with self._rows.reading() as connection:
-            sorts = sorts_of(connection, list({**by_words, **by_meaning}))
-            hits = _shown(connection, fuse(by_words, by_meaning, sorts), query, question)
+            hits = _shown(connection, ranked, query, question)
         return Hits(hits, lacking | self._absent(view))
 
     def _absent(self, view: View) -> frozenset[str]:
@@ -119,6 +130,16 @@ class Searching:
                 if self._generations.condemn(view.generation.number):
                     self._condemned.add(view.generation.number)
                 return
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """What the rows said while nothing waited to be folded: as long as nobody commits, the next search need not ask again."""
+
+    version: int
+    generation: Generation | None
+    hidden: frozenset[int]
+    filters: Mapping[Filter, Numbers]
 
 
 def _shown(connection: apsw.Connection, ranked: list[Ranked], query: Query, asked: Question) -> tuple[Hit, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from heapq import nlargest
 from operator import itemgetter
@@ -21,16 +21,14 @@ from hotset.index.embed.port import Embedder
 from hotset.index.entries import by_number, tail_numbers
 from hotset.index.filters import Numbers
 from hotset.index.generations import Generation, embedder_of
+from hotset.index.hybrid import Scored
 from hotset.index.questions import Questions
 from hotset.index.rows import Rows
 from hotset.index.tiers import Effort
 from hotset.index.vectors import Floats, Vectors
 from hotset.index.words import Terms, Words, score
 from hotset.index.writing import embed, embedded_text, folder_of
-from hotset.nouns.finding import Entry, Query
-
-Scores = Mapping[int, float]
-"""By an entry's number."""
+from hotset.nouns.finding import Entry, Query, Sort
 
 _THREADS = 4  # searches at once; one that a slow embedder holds is one less
 _FAIR_SECONDS = 0.1  # who is given less and does not answer has not failed: the machine may be busy
@@ -46,8 +44,10 @@ class View:
     only: Numbers
     hidden: frozenset[int]
     """What was removed since it was folded."""
+    beyond: bool
+    """Are there entries that are not folded yet?"""
     tail: list[tuple[int, Entry]]
-    """What words find among the entries that are not folded yet."""
+    """What words find among them."""
 
 
 class ByWords:
@@ -59,13 +59,12 @@ class ByWords:
         self._words: Words | None = None
         self._generation: Generation | None = None
 
-    def find(self, view: View, asked: Terms, limit: int) -> Scores:
+    def find(self, view: View, asked: Terms, limit: int) -> Scored:
         folded = self._over(view.generation) if view.generation is not None else None
-        found = {each.doc: each.score for each in score(asked, view.tail, folded)}
+        found = score(asked, view.tail, folded)
         if folded is not None and view.generation is not None:
-            best = folded.search(asked, view.only, view.hidden, view.generation.folded, limit)
-            found.update((each.doc, each.score) for each in best)
-        return found
+            found += folded.search(asked, view.only, view.hidden, view.generation.folded, limit)
+        return Scored({each.doc: each.score for each in found}, {each.doc: each.sort for each in found})
 
     def _over(self, generation: Generation) -> Words:
         """The full text of this generation, as far as it was folded at least."""
@@ -96,22 +95,27 @@ class ByMeaning:
         """Vectors of another embedder do not compare with ours."""
         return embedder_of(generation.identity) == self._embedder.id
 
-    def find(self, view: View, asked: Query, limit: int, effort: Effort) -> Scores:
+    def find(self, view: View, asked: Query, limit: int, effort: Effort) -> Scored:
         generation, only = view.generation, view.only
         query = self._questions.vector(asked)
-        if not query.any():
-            return {}
         scores: dict[int, float] = {}
+        sorts: dict[int, Sort] = {}
+        if not query.any():
+            return Scored()
         if generation is not None and self.serves(generation):
             candidates = effort.candidates_of(generation.rows)
             near = self._over(generation).nearest(query, only, view.hidden, limit, candidates)
             scores = {each.doc: each.cosine for each in near}
-        if effort.embeds_tail:
-            scores.update(self._in_tail(query, generation.folded if generation else 0, only, limit))
+            sorts = {each.doc: each.sort for each in near}
+        if effort.embeds_tail and view.beyond:
+            tail = self._in_tail(query, generation.folded if generation else 0, only, limit)
+            scores.update(tail.scores)
+            sorts.update(tail.sorts)
         if self._closely is not None and (generation is None or self.serves(generation)):
             closer = self._closely.scores(query, asked.only)
-            scores = dict(nlargest(limit, (scores | closer).items(), key=itemgetter(1))) if closer else scores
-        return scores
+            sorts.update(closer.sorts)
+            scores = dict(nlargest(limit, {**scores, **closer.scores}.items(), key=itemgetter(1))) if closer.scores else scores
+        return Scored(scores, sorts)
 
     def _over(self, generation: Generation) -> Vectors:
         with self._lock:
@@ -120,7 +124,7 @@ class ByMeaning:
                 self._generation = generation
             return self._vectors
 
-    def _in_tail(self, query: Floats, folded: int, only: Numbers, limit: int) -> Scores:
+    def _in_tail(self, query: Floats, folded: int, only: Numbers, limit: int) -> Scored:
         with self._rows.reading() as connection:
             docs = tail_numbers(connection, folded, only, _TAIL_EMBEDDED)
             with self._lock:
@@ -135,10 +139,10 @@ class ByMeaning:
         with self._lock:
             known = {doc: self._tail[doc] for doc in docs if doc in self._tail}
         if not known:
-            return {}
+            return Scored()
         cosines = np.einsum("ij,j->i", np.stack(list(known.values())), query)
         best = sorted(zip(cosines.tolist(), known, strict=True), reverse=True)[:limit]
-        return {doc: cosine for cosine, doc in best if np.isfinite(cosine)}
+        return Scored({doc: cosine for cosine, doc in best if np.isfinite(cosine)}, docs)
 
 
 class Signals:
@@ -151,8 +155,8 @@ class Signals:
         """The last failure of each signal that failed last time."""
 
     def ask(
-        self, words: Callable[[], Scores] | None, meaning: Callable[[], Scores] | None, until: float
-    ) -> tuple[Scores, Scores, frozenset[str]]:
+        self, words: Callable[[], Scored] | None, meaning: Callable[[], Scored] | None, until: float
+    ) -> tuple[Scored, Scored, frozenset[str]]:
         """What each gave, and the names of those that gave nothing in time.
 
         An embedder may be far away, so meaning is asked in a thread that can be left behind; words are asked in this one,
@@ -163,28 +167,29 @@ class Signals:
         by_words = self._words(words) if words is not None and self.breakers["words"].allows() else None
         by_meaning = self._meaning(asked, until, patience) if asked is not None else None
         silent = {"words": words is not None and by_words is None, "meaning": meaning is not None and by_meaning is None}
-        return by_words or {}, by_meaning or {}, frozenset(name for name, lacks in silent.items() if lacks)
+        return by_words or Scored(), by_meaning or Scored(), frozenset(name for name, lacks in silent.items() if lacks)
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _words(self, words: Callable[[], Scores]) -> Scores | None:
+    def _words(self, words: Callable[[], Scored]) -> Scored | None:
         try:
-            scores = words()
+            scored = words()
         except StoreFailed as error:
             self._note("words", error)
             return None
         self._note("words", None)
-        return scores
+        return scored
 
-    def _meaning(self, asked: Future[Scores], until: float, patience: float) -> Scores | None:
-        wait([asked], timeout=max(0.0, until - time.monotonic()))
-        if not asked.done():
+    def _meaning(self, asked: Future[Scored], until: float, patience: float) -> Scored | None:
+        try:
+            error = asked.exception(max(0.0, until - time.monotonic()))
+        except TimeoutError:
             asked.cancel()
             if patience >= _FAIR_SECONDS:
                 self.breakers["meaning"].failed()
             return None
-        self._note("meaning", error := asked.exception())
+        self._note("meaning", error)
         return asked.result() if error is None else None
 
     def _note(self, name: str, error: BaseException | None) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from hotset.index.analysis import Question, says
-from hotset.index.entries import Entries, sorts_of
+from hotset.index.entries import Entries, still_there
 from hotset.index.filters import holds
 from hotset.index.rows import Rows
 from hotset.index.words import Terms, words_of
@@ -151,7 +151,7 @@ class Hot:
             if version == self._version:
                 return kept
         with self._rows.reading() as connection:
-            there = sorts_of(connection, [each.doc for each in kept])
+            there = still_there(connection, [each.doc for each in kept])
         with self._lock:
             self._kept = {id: each for id, each in self._kept.items() if each.doc in there}
             self._version = version

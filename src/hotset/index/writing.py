@@ -25,7 +25,8 @@ from hotset.index.vectors import Floats, VectorsWriter
 from hotset.index.words import Document, WordsWriter
 from hotset.nouns.finding import Entry
 
-_AT_ONCE = 16_384  # entries: each commit is a segment of full text, and each segment makes every search longer
+_AT_ONCE = 16_384  # entries in memory, with their vectors
+_COMMITTED = 65_536  # entries: each commit is a segment of full text, and each segment makes every search longer
 _EMBED_AT_ONCE = 256
 _WASTED = 0.5  # of the rows are empty: then a new generation is smaller and faster
 _WASTED_LEAST = 10_000
@@ -105,11 +106,7 @@ class Folding:
     def _step(self, generation: Generation) -> Generation:
         full_text, meaning = self._writers(generation)
         forgotten = self._generations.removed()
-        batch = self._entries.beyond(generation.folded, _AT_ONCE)
-        if batch:
-            if meaning is not None:
-                meaning.append(self._embedded(batch), _columns(batch))
-            full_text.add([_document(each) for each in batch])
+        folded, every = self._add(full_text, meaning, generation.folded)
         full_text.forget(forgotten)
         if meaning is not None:
             meaning.forget(forgotten)
@@ -117,12 +114,27 @@ class Folding:
         full_text.commit()
         after = replace(
             generation,
-            folded=batch[-1].doc if batch else generation.folded,
+            folded=folded,
             rows=meaning.rows if meaning is not None else 0,
-            serving=generation.serving or len(batch) < _AT_ONCE,
+            serving=generation.serving or every,
         )
         self._generations.folded(after, forgotten)
         return after
+
+    def _add(self, full_text: WordsWriter, meaning: VectorsWriter | None, folded: int) -> tuple[int, bool]:
+        """As many as one commit takes; up to which number that is, and whether it is every entry there is."""
+        for _ in range(_COMMITTED // _AT_ONCE):
+            batch = self._entries.beyond(folded, _AT_ONCE)
+            if batch:
+                if meaning is not None:
+                    meaning.append(self._embedded(batch), _columns(batch))
+                full_text.add([_document(each) for each in batch])
+                folded = batch[-1].doc
+            if len(batch) < _AT_ONCE:
+                return folded, True
+            if self._stopping:
+                break
+        return folded, False
 
     def _writers(self, generation: Generation) -> tuple[WordsWriter, VectorsWriter | None]:
         if self._open is not None and self._open[0] == generation.number:
