@@ -233,16 +233,14 @@ def test_indexes_answer_what_is_asked_about_memories(store):
     one_kind, _ = memory_reading._among("first.kind", frozenset({MemoryKind.FACT}), frozenset())
     any_kind, _ = memory_reading._among("first.kind", frozenset(MemoryKind), frozenset(Standing))
     newest, _ = memory_reading._among("latest.kind", frozenset(MemoryKind), frozenset(Standing))
+    by_time = "ORDER BY latest.created DESC, latest.id DESC"
     with store._reading() as connection:
         for sql, wanted in (
             ("SELECT 1 FROM memory WHERE id = ? ORDER BY version DESC LIMIT 1", "memory_id"),
             ("SELECT DISTINCT id FROM memory WHERE id >= ? ORDER BY id LIMIT 8", "memory_id"),
             (f"{memory_reading._LATEST}{one_kind} ORDER BY first.seq LIMIT 256", "memory_kind"),
             (f"{memory_reading._LATEST}{any_kind} ORDER BY first.seq LIMIT 256", "INTEGER PRIMARY KEY (rowid>?)"),
-            (
-                f"{memory_reading._NEWEST}{newest} AND latest.created >= ? ORDER BY latest.created DESC, latest.id DESC LIMIT 256",
-                "memory_created",
-            ),
+            (f"{memory_reading._NEWEST}{newest} AND latest.created >= ? {by_time} LIMIT 256", "memory_created"),
             (f'{memory_reading._HOLDS} AND ("of" = ? OR "to" = ?) ORDER BY seq', "memory_link_to"),
             (memory_reading._USES.format("WHERE memory IN (SELECT value FROM json_each(?))"), "COVERING INDEX memory_use_memory"),
             ("SELECT count(*) FROM memory_use WHERE seal = ?", "memory_use_seal"),
