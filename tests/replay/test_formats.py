@@ -438,6 +438,17 @@ def test_swe_agent_steps_alone_are_enough(tmp_path):
     assert [(message.role, message.text) for message in messages] == [(Role.ASSISTANT, "Look."), (Role.TOOL, "a.py")]
 
 
+def test_a_swe_agent_history_that_does_not_say_what_was_done_is_told_by_its_steps(tmp_path):
+    said = [("system", "You are in a shell."), ("user", "Fix it."), ("assistant", "Look.\n```\nls\n```"), ("user", "a.py")]
+    document = {
+        "trajectory": [{"action": "ls", "observation": "a.py", "thought": "Look."}],
+        "history": [{"role": role, "content": text, "agent": "main"} for role, text in said],
+    }
+    messages = _only(_written(tmp_path, json.dumps(document))).messages
+    assert [message.role for message in messages] == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL]
+    assert messages[-1].text == "a.py"
+
+
 _MINI = [
     {"role": "system", "content": "One bash block."},
     {"role": "user", "content": "Fix it."},

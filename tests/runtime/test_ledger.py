@@ -147,6 +147,13 @@ def test_half_of_the_expected_cache_hits_is_half_of_them_for_everything_too():
     assert account == Usage(cache_read=1800, cache_write=2200)
 
 
+def test_a_turn_that_could_hit_no_cache_says_nothing_about_those_that_could():
+    """A session's first turn is often the only one that can be compared: the later ones had hidden calls."""
+    account = reconciled(Usage(cache_read=3000, cache_write=1000), Usage(cache_write=550), Usage(cache_write=500))
+
+    assert account == Usage(cache_read=3300, cache_write=1100)
+
+
 def test_a_turn_with_hidden_calls_is_paid_for_whole_and_teaches_nothing_about_our_count():
     """Its report is the sum of two calls: taken as one it would double the estimate of everything."""
     once = measured(PLAIN.sent)

@@ -8,7 +8,7 @@ from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind, Role
 from hotset.nouns.window import Line, Spot
 from hotset.window.names import names
-from hotset.window.stub import entries, reference, stretch, stub_of
+from hotset.window.stub import bare, entries, folded, reference, stretch, stub_of
 from tests.window.talk import Talk, code, piece
 
 
@@ -103,3 +103,17 @@ def test_a_stretch_says_what_it_was_how_much_and_how_to_get_it_back():
     )
     assert f'retrieve_context(id="{stub.id}")' in text
     assert set(stub.topics) <= set(names(" ".join([code(30), "src/steps.py"])))
+
+
+def test_a_log_is_folded_to_the_names_in_it_and_then_to_its_reference():
+    talk = _call(Talk(), "edit", "done", path="src/rows.py", old="a", new="def load_rows(path):\n    return path\n" * 20)
+    stub = stub_of([Spot(line.chain, -1) for line in talk.lines], talk.lines, (3, 3), "conversation", 60.0)
+    told = stretch(stub, _log(talk))
+
+    once = folded(told)
+
+    assert once.split("\n")[0] == reference(stub)
+    assert {"load_rows", "src/rows.py"} <= set(names(once.split("\n")[1]))
+    assert len(once) < len(told)
+    assert folded(once) == bare(told) == reference(stub)
+    assert folded(reference(stub)) == reference(stub)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hotset.nouns.knobs import Knobs, Limit
 from hotset.nouns.page import Kind, digest
 from hotset.nouns.window import WHOLE, Cause, Form, Piece, Shown, Spot
-from hotset.window.arguments import names_path, spoken
+from hotset.window.arguments import arguments, names_path, spoken
 from hotset.window.change import changes
 from hotset.window.moment import Moment
 from hotset.window.names import names, within
-from hotset.window.numbering import bare
+from hotset.window.numbering import Bare, bare
+from hotset.window.passages import Sought, told_of
 from hotset.window.preview import Origin, closing, preview
 from hotset.window.steps import is_result
 from hotset.window.weighing import Weighed
@@ -49,10 +50,11 @@ def rebirths(weighed: Weighed, knobs: Knobs, moment: Moment) -> list[Shown]:
     )
 
 
-def alone(content: bytes, tool: str, arguments: bytes, knobs: Knobs) -> str | None:
+def alone(content: bytes, tool: str, given: bytes, knobs: Knobs) -> str | None:
     """What is shown of a result that stands in no conversation of ours; None where it is shown as it came."""
-    result = Result(Piece(Kind.TOOL_RESULT, content, 0, tool=tool), arguments)
-    form, text = _born(result, knobs.limit_of(result.kind, tool), frozenset(names(spoken(arguments))), Seen(), knobs)
+    result = Result(Piece(Kind.TOOL_RESULT, content, 0, tool=tool), given)
+    sought = Sought(frozenset(names(spoken(given))))
+    form, text = _born(result, knobs.limit_of(result.kind, tool), sought, Seen(), knobs)
     return text if form is Form.EXCERPT else None
 
 
@@ -63,7 +65,7 @@ def _rows(weighed: Weighed, knobs: Knobs, moment: Moment, wanting: Callable[[Pla
         result, row = place.result, place.row
         if wanting(place, seen):
             limit = seen.limit(result, knobs)
-            sought = _sought(weighed, place.index) if 0 < limit.over < len(result.piece.content) else frozenset()
+            sought = _sought(weighed, place) if 0 < limit.over < len(result.piece.content) else Sought()
             row = _row(place.spot, result.piece, *_born(result, limit, sought, seen, knobs), moment)
             yield row
         seen.note(result, row)
@@ -155,7 +157,7 @@ def _is_complete(row: Shown, content: bytes) -> bool:
     return row.text.count(b"\n") == content.count(b"\n") + 1
 
 
-def _born(result: Result, limit: Limit, sought: frozenset[str], seen: Seen, knobs: Knobs) -> tuple[Form, str]:
+def _born(result: Result, limit: Limit, sought: Sought, seen: Seen, knobs: Knobs) -> tuple[Form, str]:
     """The form of a new result, and what is shown of it; nothing where it is shown as it came."""
     piece = result.piece
     if piece.kind is Kind.IMAGE or (len(piece.content) <= _LEAST and not 0 < limit.over <= _LEAST):
@@ -170,16 +172,25 @@ def _born(result: Result, limit: Limit, sought: frozenset[str], seen: Seen, knob
     return _excerpt(result, text, limit, sought, knobs) if limit.over else (Form.FULL, "")
 
 
-def _excerpt(result: Result, text: str, limit: Limit, sought: frozenset[str], knobs: Knobs) -> tuple[Form, str]:
+def _excerpt(result: Result, text: str, limit: Limit, sought: Sought, knobs: Knobs) -> tuple[Form, str]:
     plain = bare(text)
     note = [plain.note] if plain else []
     text = plain.text if plain else text
     piece = result.piece
-    made = preview(text, Origin(piece.kind, piece.tool, result.arguments, sought), limit.room) if len(text) > limit.over else None
+    origin = Origin(piece.kind, piece.tool, result.arguments, sought.names, _pointed(result, plain, sought.lines))
+    made = preview(text, origin, limit.room) if len(text) > limit.over else None
     if made is None:
         return (Form.EXCERPT, "\n".join([*note, text])) if plain else (Form.FULL, "")
     index = _index(text, made.text, knobs.room_for_names)
     return Form.EXCERPT, "\n".join([*note, made.text, *index, closing(made, content_id(piece.content))])
+
+
+def _pointed(result: Result, plain: Bare | None, lines: Iterable[int]) -> tuple[int, ...]:
+    """Places in a text of lines of its file. A part of a file that does not say where it begins could be any."""
+    if plain is None and any(argument.text.isdigit() for argument in arguments(result.arguments)):
+        return ()
+    first = plain.first if plain else 1
+    return tuple(line - first for line in lines)
 
 
 def _index(text: str, shown: str, room: int) -> Iterator[str]:
@@ -218,16 +229,23 @@ def _row(spot: Spot, piece: Piece, form: Form, text: str, moment: Moment) -> Sho
     return Shown(spot, form, told, tokens, piece.tokens, Cause.BIRTH, moment.now)
 
 
-def _sought(weighed: Weighed, index: int) -> frozenset[str]:
-    """What the latest prompt and the words before the call are about."""
+def _sought(weighed: Weighed, place: Place) -> Sought:
+    """What the latest prompt and the words before the call are about, and what any prompt said about the file that it reads."""
     asked: list[Piece] = []
-    for before in range(index - 1, -1, -1):
+    for before in range(place.index - 1, -1, -1):
         line = weighed.lines[before]
         if not weighed.answering[before]:
             asked += [each for each in line.pieces if each.kind in _SAYING or each.kind.family is Kind.TOOL_CALL]
         if any(each.kind is Kind.PROMPT for each in line.pieces) or len(asked) > _LOOKED_BACK:
             break
-    return frozenset(name for piece in asked for name in names(_said(piece)))
+    told = _told(weighed, place) if names_path(place.result.arguments) else Sought()
+    return Sought(told.names.union(name for piece in asked for name in names(_said(piece))), told.lines)
+
+
+def _told(weighed: Weighed, place: Place) -> Sought:
+    path = next((argument.text for argument in arguments(place.result.arguments) if "." in argument.text), "")
+    prompts = (piece for line in weighed.lines[: place.index] for piece in line.pieces if piece.kind is Kind.PROMPT)
+    return told_of(path, (_said(prompt) for prompt in prompts))
 
 
 def _said(piece: Piece) -> str:

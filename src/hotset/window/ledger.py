@@ -166,8 +166,12 @@ def reconciled(whole: Usage, measured: Usage, estimated: Usage) -> Usage:
     total = prompt_of(whole) * counted / ours
     if estimated.cache_read:
         read = min(total, whole.cache_read * measured.cache_read / estimated.cache_read)
-    else:
+    elif measured.cache_read:
         read = total * measured.cache_read / counted
+    else:
+        # Nothing of what can be compared was to come from the cache, as in a session's first turn: that says nothing of whether
+        # the rest would have. The rules are all there is to go by.
+        read = whole.cache_read * counted / ours
     # Where nothing came uncached there is nothing to learn the division from.
     like = measured if measured.input or measured.cache_write else estimated
     uncached = like.input + like.cache_write

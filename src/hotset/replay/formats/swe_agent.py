@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from hotset.dialects import wire
@@ -25,10 +26,14 @@ def sessions(opened: Opened) -> Iterator[Recorded]:
     for document in opened.documents:
         fields = wire.as_object(document)
         talk = Talk(told=True)
-        if history := _history(fields):
+        history, steps = _history(fields), _steps(fields)
+        if history and (not steps or any(_acts(each) or each.get("tool_calls") for each in history)):
             _tell_history(talk, history)
         else:
-            _tell_steps(talk, _steps(fields))
+            # A history that does not say what was done: results would pass for words of the user's.
+            for each in takewhile(lambda each: each["role"] != "assistant", history):
+                openai_chat.tell(talk, each)
+            _tell_steps(talk, steps)
         yield Recorded(opened.source.stem, opened.source.set, _model(fields), talk.messages())
 
 

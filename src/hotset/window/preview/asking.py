@@ -57,6 +57,8 @@ class Asked:
     """The parts of names, in lower case: what is left of a name when it is written another way."""
     room: int = 0
     """How many characters may be shown."""
+    pointed: tuple[int, ...] = ()
+    """Lines of the text that somebody pointed to, from 0."""
 
     def programs(self) -> list[tuple[str, str]]:
         """What the command runs: programs with their first argument, in order."""
@@ -73,7 +75,7 @@ def asked(origin: Origin, room: int = 0) -> Asked:
     spoken = [word for value in (*values.values(), "" if values else text) for word in _WORD.findall(value)]
     found = [word for piece in origin.sought for word in _WORD.findall(piece)]
     words = frozenset(word for word in (*spoken, *found) if word.lower() not in _COMMON)
-    return Asked(command, paths, words, frozenset(_stems(words)), room)
+    return Asked(command, paths, words, frozenset(_stems(words)), room, origin.pointed)
 
 
 def closeness(parts: Sequence[str], asked: Asked) -> list[float]:

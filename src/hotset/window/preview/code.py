@@ -53,6 +53,8 @@ _CONSTANT = re.compile(
 )
 _OPEN_END = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
 _NEWS = 15.0  # more than any code that was not asked for, less than any that was
+_POINTED = Worth.ASKED + 12  # more than any code that only shares names with what was asked for
+_ABOVE, _BELOW = 3, 8  # lines around one that was pointed to
 _READ = 200  # characters of a line
 _DEEPEST = 4
 _UNIT_SHARE = 0.35  # a definition longer than this share of the room is shown by its parts
@@ -83,6 +85,7 @@ def read(body: Body, asked: Asked) -> Reading:
         for (first, end), score in zip(units, scores, strict=True)
     ]
     spans.extend(shown(body, {**odd_lines(lines), **dict.fromkeys(_settled(lines), 1.0)}, _NEWS))
+    spans.extend(_pointed(body, asked))
     if imports := _imports(lines):
         spans.append(Span(body.first, body.first + imports, Worth.HEAD, least=_HEAD_LINES))
     spans.append(Span(body.first, body.first + min(len(lines), _HEAD_LINES), Worth.HEAD + 1, least=1))
@@ -100,6 +103,13 @@ class _Outline:
         low = bisect_left(self.blocks, first - self.offset, key=lambda block: block.head)
         high = bisect_left(self.blocks, end - self.offset, key=lambda block: block.head)
         return [f"{block.name} {self.offset + block.head + 1}" for block in self.blocks[low:high]]
+
+
+def _pointed(body: Body, asked: Asked) -> Iterator[Span]:
+    """What somebody pointed to by the numbers of lines, which are seldom exact."""
+    for index in asked.pointed:
+        if body.first <= index < body.end:
+            yield Span(max(body.first, index - _ABOVE), min(body.end, index + _BELOW), _POINTED)
 
 
 def _settled(lines: Sequence[str]) -> Iterator[int]:

@@ -40,6 +40,8 @@ class Origin:
     """The call's arguments: JSON, or plain shell text."""
     sought: frozenset[str] = frozenset()
     """Identifiers, paths and words of the latest prompt and of what was said before the call: what it is looking for."""
+    pointed: tuple[int, ...] = ()
+    """Lines of the text that somebody pointed to, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
