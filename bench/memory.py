@@ -14,7 +14,11 @@ recall          LongMemEval, all 940 sessions in one pool, by kind of question; 
                 bm25 and dense go over whole turns; bm25_b1 has the length norm that is best for it on this very set.
 decisions       sde-bench: a bug report, the chat in which it was decided how the code has to behave, and 140 other chats.
                 Amended: a later chat changed the decision, and is the one to be found; `current` is how often it comes first.
-disclosure      A question over its own sessions: all memories and turns loaded, against the index and what recall is told.
+disclosure      A question over its own sessions: all memories and turns loaded, against every step of what an agent is told: the
+                index, its call, and what recall tells in more and more room; `unfolded` goes by the timeline, too. Evidence is a
+                turn that is shown whole or as an excerpt; `answer`: of the answer's words that stand in the evidence, those that
+                are told. The shares of room were chosen on one half of the conversations: see `the other half`. `among others`:
+                with the sessions of other questions in the store.
 tasks           Recorded coding sessions in their order, each asked by its first prompt when only earlier ones are in the store.
                 Gold: memories of files and commands that the session then meets. Kinds weighed by task against one set of weights
                 for all tasks, where memories of more than one kind were found; `other_order`: how often the first ten differ.
@@ -34,6 +38,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -70,12 +75,28 @@ from hotset.index.embed.port import Embedder
 from hotset.index.embed.table import Table
 from hotset.index.port import Index
 from hotset.nouns.deposit import Remembered
-from hotset.nouns.memory import Action, Arrangement, Ending, Episode, Fact, Layer, Memory, MemoryKind, Pitfall, Provenance, Task
+from hotset.nouns.memory import (
+    Action,
+    Arrangement,
+    Ending,
+    Episode,
+    Fact,
+    Layer,
+    Memory,
+    MemoryId,
+    MemoryKind,
+    Pitfall,
+    Provenance,
+    Task,
+)
 from hotset.nouns.page import PageId, Role, SessionId
 from hotset.sources.memory.disclosing.overview import overview
 from hotset.sources.memory.disclosing.showing import told_memories
+from hotset.sources.memory.disclosing.telling import Told
 from hotset.sources.memory.disclosing.topics_shown import told_index
+from hotset.sources.memory.disclosing.unfolding import Room, unfold
 from hotset.sources.memory.naming import memory_id
+from hotset.sources.memory.recalling.beside import said_beside
 from hotset.sources.memory.recalling.ranking import wanted_kind
 from hotset.sources.memory.recalling.recall import Asking, Recalled, recall
 from hotset.sources.memory.recalling.tasks import detect
@@ -83,17 +104,21 @@ from hotset.sources.memory.recalling.weights import DEFAULT, Weights
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
 from hotset.tokens import count
+from hotset.window.slice.words import hits, lowered, terms
 
 PARTS = "HOTSET_BENCH_PARTS"
 LARGE = "HOTSET_BENCH_LARGE"
 _QUICK = ("recall", "decisions", "disclosure", "tasks")
 _RESULTS = Path(__file__).parent / "results" / "memory.json"
 _PATIENT = 30.0  # seconds: where it is about what is found
+_RECALLED = 30  # by an agent's question
 _FOUND = 60  # candidates of a question that other weights may put in another order
 _POOLED = replace(DEFAULT, recent=0.0)
 _TURNED = ("meaning", "window", "closely", "pointed", "session", "speaker", "told", "number", "when", "latest")
 _NAMES = ("recall5", "recall10", "recall20", "ndcg10")
-_DISCLOSED = 120  # questions
+_DISCLOSED = 60  # questions among other sessions
+_OTHERS = 30  # sessions of other questions
+_ROOMS = {"hotset_600": 500, "hotset_1300": 1200, "hotset_2500": 2400, "hotset_4000": 3900}
 _MEMORIES = 100_000
 _EPISODES = 10_000
 _ASKED = 300
@@ -300,49 +325,99 @@ def _chat_figures(tasks: Sequence[_Decision], orders: Sequence[Sequence[str]]) -
 
 def disclosure_part() -> Sets:
     chats, questions = longmemeval()
-    by_id = {chat.id: chat for chat in chats}
-    told: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for question in random.Random(7).sample(questions, _DISCLOSED):
-        with tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder:
-            kept = Kept(RamStore())
-            kept.keep([by_id[id] for id in question.chats])
-            kept.remember()
-            with indexed(kept.store, Path(folder) / "index") as index:
-                for name, tokens, recalled in _told(kept, index, question):
-                    told[name].append((tokens, recalled))
-    everything = fmean(tokens for tokens, _ in told["all"])
-    figures = {}
-    for name, pairs in told.items():
-        tokens = fmean(each[0] for each in pairs)
-        figures[name] = {
-            "evidence": 100 * fmean(each[1] for each in pairs),
-            "tokens": tokens,
-            "saved": 100 * (1 - tokens / everything),
-            "questions": float(len(pairs)),
+    told = _Disclosed()
+    for question, group in zip(questions, grouped(chats, questions), strict=True):
+        is_other = sha256(group.encode()).digest()[-1] % 2
+        for name, each in _told_of(question, [chat for chat in chats if chat.id in question.chats]):
+            told.add("disclosure, a question over its own sessions", name, each)
+            told.add(f"disclosure, {'the other half' if is_other else 'the half that was looked at'}", name, each)
+    rng = random.Random(7)
+    for question in rng.sample(questions, _DISCLOSED):
+        others = rng.sample([chat for chat in chats if chat.id not in question.chats], _OTHERS)
+        for name, each in _told_of(question, [*(chat for chat in chats if chat.id in question.chats), *others]):
+            told.add(f"disclosure, among {_OTHERS} other sessions", name, each)
+    return told.figures()
+
+
+_Telling = tuple[float, float, float | None]
+"""Tokens, the share of the evidence, and that of the answer's words, where it has any of the evidence's."""
+
+
+class _Disclosed:
+    def __init__(self) -> None:
+        self._told: dict[str, dict[str, list[_Telling]]] = defaultdict(lambda: defaultdict(list))
+
+    def add(self, title: str, name: str, each: _Telling) -> None:
+        self._told[title][name].append(each)
+
+    def figures(self) -> Sets:
+        return {title: {name: self._row(rows["all"], each) for name, each in rows.items()} for title, rows in self._told.items()}
+
+    def _row(self, everything: Sequence[_Telling], told: Sequence[_Telling]) -> Figures:
+        pairs = list(zip(told, everything, strict=True))
+        return {
+            "evidence": 100 * fmean(evidence for _, evidence, _ in told),
+            "all_of_it": 100 * fmean(evidence == 1 for _, evidence, _ in told),
+            "answer": 100 * fmean(answer for _, _, answer in told if answer is not None),
+            "tokens": fmean(tokens for tokens, _, _ in told),
+            "saved": 100 * (1 - fmean(each[0] for each in told) / fmean(each[0] for each in everything)),
+            "saved_each": 100 * fmean(1 - each[0] / whole[0] for each, whole in pairs),
+            "questions": float(len(told)),
         }
-    return {"disclosure, a question over its own sessions": figures}
 
 
-def _told(kept: Kept, index: Index, question: Question) -> Iterator[tuple[str, float, float]]:
+def _told_of(question: Question, chats: Sequence[Chat]) -> Iterator[tuple[str, _Telling]]:
+    with tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder:
+        kept = Kept(RamStore())
+        kept.keep(chats)
+        kept.remember()
+        with indexed(kept.store, Path(folder) / "index") as index:
+            yield from _told(kept, index, question)
+
+
+def _told(kept: Kept, index: Index, question: Question) -> Iterator[tuple[str, _Telling]]:
     """Everything; all memories and no turns; the index with what recall is told, in more and more room."""
     texts = kept.texts()
     memories = list(kept.store.memories())
     gold = {id: text for id, text in texts.items() if text in question.gold}
     every = sum(count(text) for text in texts.values())
-    yield "all", float(every + sum(memory.tokens for memory in memories)), 1.0
-    yield "all_turns", float(every), 1.0
+    yield "all", (float(every + sum(memory.tokens for memory in memories)), 1.0, 1.0)
     known = {page for memory in memories for page in memory.source.pages if memory.kind is not MemoryKind.EPISODE}
-    yield "all_memories", float(sum(memory.tokens for memory in memories)), _share(gold, known)
-    start = told_index(overview(kept.store), Arrangement(), question.now, query=question.text)
-    found = recall(Asking(question.text, question.now, most=30, deadline=_PATIENT), index, kept.store).items
-    for name, room in (("hotset_600", 500), ("hotset_1300", 1200), ("hotset_2500", 2400), ("hotset_4000", 3900)):
-        shown = told_memories(found, Arrangement(), {}, max_tokens=room, query=question.text)
-        pages: set[str] = set()
-        for id, layer in shown.shown.items():
-            item = next((each for each in found if each.id == id), None)
-            if item is not None and layer is not Layer.INDEX:
-                pages |= {id} if item.memory is None or item.kind == "episode" else set(item.memory.source.pages)
-        yield name, float(start.tokens + shown.tokens), _share(gold, pages)
+    told = "\n".join(memory.text for memory in memories)
+    yield "all_memories", (float(sum(memory.tokens for memory in memories)), _share(gold, known), _answered(question, told))
+    glance = overview(kept.store)
+    start = told_index(glance, Arrangement(), question.now, query=question.text)
+    call = count(json.dumps({"name": "recall_memory", "arguments": {"query": question.text}}))
+    found = recall(Asking(question.text, question.now, most=_RECALLED, deadline=_PATIENT), index, kept.store).items
+    for name, room in _ROOMS.items():
+        beside = said_beside(found, kept.store, question.text)
+        shown = told_memories(found, Arrangement(), {}, max_tokens=room, query=question.text, beside=beside)
+        tokens = float(start.tokens + call + shown.tokens)
+        yield name, (tokens, _share(gold, _pages(shown, found)), _answered(question, shown.text))
+    whole = unfold(
+        question.text,
+        glance,
+        Arrangement(),
+        question.now,
+        find=lambda _: found,
+        beside=lambda _: said_beside(found, kept.store, question.text),
+        room=Room(memories=_ROOMS["hotset_4000"]),
+    )
+    tokens = float(call + count(whole.text))
+    yield "unfolded", (tokens, _share(gold, _pages(whole.memories, found)), _answered(question, whole.text))
+
+
+def _pages(told: Told, found: Sequence[Recalled]) -> set[str]:
+    """Whose words are shown whole or as an excerpt, not only named."""
+    made_of = {item.id: item.memory.source.pages for item in found if item.memory is not None and item.kind != "episode"}
+    return {page for id, layer in told.shown.items() if layer is Layer.FULL for page in made_of.get(MemoryId(id), (id,))}
+
+
+def _answered(question: Question, told: str) -> float | None:
+    evidence = "\n".join(question.gold)
+    words = [term for term in terms(question.answer) if next(hits(evidence, lowered(evidence), term), None) is not None]
+    low = lowered(told)
+    return fmean(next(hits(told, low, term), None) is not None for term in words) if words else None
 
 
 def _share(gold: Mapping[PageId, str], shown: set[Any]) -> float:

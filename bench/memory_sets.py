@@ -68,6 +68,7 @@ class Question:
     """Texts in which the answer stands."""
     chats: tuple[str, ...]
     """In which the evidence stands."""
+    answer: str = ""
 
 
 def longmemeval() -> tuple[list[Chat], list[Question]]:
@@ -84,7 +85,7 @@ def longmemeval() -> tuple[list[Chat], list[Question]]:
             gold |= {turn["content"] for turn in turns if turn.get("has_answer")}
         if gold:
             now, chat_ids = _moment(row["question_date"]), tuple(row["haystack_session_ids"])
-            questions.append(Question(row["question"], now, row["question_type"], frozenset(gold), chat_ids))
+            questions.append(Question(row["question"], now, row["question_type"], frozenset(gold), chat_ids, str(row["answer"])))
     return list(chats.values()), questions
 
 

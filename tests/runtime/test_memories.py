@@ -297,7 +297,7 @@ def test_what_tells_most_is_shown_one_form_better_than_its_age_says(memories: Me
 
 @pytest.mark.row("M3")
 def test_memories_unfold_only_as_far_as_a_question_needs(memories: Memories, store: Store, clock: Clock):
-    for number in range(12):
+    for number in range(24):
         worked(store, f"The tests of parser number {number} fail, please fix them.", at=clock() - 4000 + 100 * number)
     memories.upkeep.encode()
     index, timeline = memories.index("date parser"), memories.timeline()

@@ -22,6 +22,7 @@ TOKENS = 200
 _FILE = "continuity.json"
 _LATEST = 3
 _DECISIONS = 8
+_KNOWN = 8
 _RELEVANT = 8
 _MISTAKES = 5
 _OPEN = 5
@@ -106,6 +107,7 @@ def parts(store: Store, overview: Overview) -> Parts:
     return Parts(
         state=tuple(f"{day(each.time)} {_title(each)} ({each.ending}) [{each.id}]" for each in done[:_LATEST]),
         decisions=tuple(f"{_title(each)} [{each.id}]" for each in overview.decisions[:_DECISIONS]),
+        known=tuple(f"{_title(each)} [{each.id}]" for each in overview.known[:_KNOWN]),
         blockers=tuple(_blockers(overview)),
         memories=tuple((MemoryId(each.id), _title(each)) for each in done[_LATEST : _LATEST + _RELEVANT]),
         mistakes=tuple(f"{_mistake(each)} [{each.id}]" for each in pitfalls),

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from hotset.errors import Conflict
+from hotset.errors import Conflict, NotFound
 from hotset.nouns.deposit import Remembered
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Standing
 from hotset.nouns.page import SessionId
+from hotset.sources.memory.disclosing.economics import LOADED
 from hotset.sources.memory.managing.versions import RULES, joined
 from hotset.sources.memory.naming import is_same
 from hotset.store.port import Store
 
 if TYPE_CHECKING:
+    from hotset.sources.memory.encoding.reading import Material
     from hotset.sources.memory.managing.superseding import Settled
 
 PERSON = "person"
@@ -22,6 +25,7 @@ PERSON = "person"
 
 _KEEP_SECONDS = 30.0
 _TRIES = 3  # when others write the same memories
+_TOLD_ANEW = frozenset({MemoryKind.EPISODE, MemoryKind.LEDGER})  # what a session that went on says in other words
 
 Similar = Callable[[Memory], Sequence[Memory]]
 """Memories that speak of the same, the nearest first."""
@@ -40,8 +44,12 @@ def remember_session(store: Store, session: SessionId, now: float, similar: Simi
     from hotset.sources.memory.encoding.encode import encode  # noqa: PLC0415 - a tenth of a second that no start pays
     from hotset.sources.memory.encoding.reading import read_session  # noqa: PLC0415
 
-    encoded = encode(read_session(store, session, now))
-    return keep_memories(store, encoded.memories, encoded.links, now, similar)
+    material = read_session(store, session, now)
+    encoded = encode(material)
+    made = keep_memories(store, encoded.memories, encoded.links, now, similar)
+    _leave_behind(store, session, encoded.memories, now)
+    _count_heeded(store, material, encoded.memories, now)
+    return made
 
 
 def keep_memories(store: Store, made: Sequence[Memory], links: Iterable[MemoryLink], now: float, similar: Similar) -> Made:
@@ -66,6 +74,39 @@ def keep_memories(store: Store, made: Sequence[Memory], links: Iterable[MemoryLi
     raise AssertionError("unreachable")
 
 
+def _leave_behind(store: Store, session: SessionId, made: Sequence[Memory], now: float) -> None:
+    """Ledgers of work that this session went on with, or that came to its end in it."""
+    from hotset.sources.memory.managing.going_on import overtaken  # noqa: PLC0415 - as above
+
+    ledgers = store.memories(frozenset({MemoryKind.LEDGER}), frozenset({Standing.ACTIVE}))
+    versions, links = overtaken(ledgers, session, made, now)
+    if versions:
+        with suppress(Conflict):  # somebody else decided about it meanwhile
+            store.keep(Remembered(versions, links)).result(_KEEP_SECONDS)
+
+
+def _count_heeded(store: Store, material: Material, made: Sequence[Memory], now: float) -> None:
+    """Which of the memories that the session was told helped or misled it, by what it did then."""
+    from hotset.sources.memory.heeding import counted, heeded, told_in  # noqa: PLC0415 - as above
+
+    session = material.session.id
+    events = list(store.events(session))
+    told = [(memory, turn) for id, turn in told_in(events, LOADED).items() if (memory := _known(store, id)) is not None]
+    episodes = [each for each in made if each.kind is MemoryKind.EPISODE]
+    uses, why = counted(heeded(material, episodes, told), session, events, now)
+    for event in why:  # first: what is counted twice would be worse than what is not
+        store.keep(event).result(_KEEP_SECONDS)
+    if uses:
+        store.keep(Remembered(uses=uses)).result(_KEEP_SECONDS)
+
+
+def _known(store: Store, id: MemoryId) -> Memory | None:
+    try:
+        return store.memory(id)
+    except NotFound:
+        return None
+
+
 def next_version(latest: Memory, changed: Memory, now: float, why: str, run: str = "") -> Memory:
     """The version that follows."""
     return replace(changed, version=latest.version + 1, time=now, why=why, run=run)
@@ -83,11 +124,13 @@ def _version(made: Memory, store: Store, now: float) -> Memory | None:
     latest = versions[-1]
     if latest.standing in (Standing.FORGOTTEN, Standing.MERGED) or latest.source.by == PERSON:
         return None
-    if made.kind is MemoryKind.EPISODE:
+    if made.kind in _TOLD_ANEW and made.source.by == RULES:
         by_rules = next((each for each in reversed(versions) if each.source.by == RULES), None)
         if by_rules is not None and is_same(_bare(by_rules), _bare(made)):
             return None
-        kept = replace(made, pinned=latest.pinned, standing=latest.standing, valid_until=latest.valid_until)
+        kept = replace(made, pinned=latest.pinned)
+        if made.kind is MemoryKind.EPISODE:
+            kept = replace(kept, standing=latest.standing, valid_until=latest.valid_until)
         return next_version(latest, kept, now, "its session went on")
     again = joined(latest, made)
     if latest.standing is Standing.CANDIDATE and made.standing is Standing.ACTIVE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -144,12 +144,14 @@ class Telling:
         return told
 
     def recall(self, store: Store, asking: Asking, max_tokens: int, session: str) -> Answer:
-        from hotset.sources.memory.recalling.recall import recall  # noqa: PLC0415 - numpy, which no start pays
+        from hotset.sources.memory.recalling.beside import said_beside  # noqa: PLC0415 - numpy, which no start pays
+        from hotset.sources.memory.recalling.recall import recall  # noqa: PLC0415
 
         shape, begun = arrangement(store), time.monotonic()
         found = recall(replace(asking, deadline=_SECONDS), self._index(), store, from_dict(shape.weights))
         took = 1000 * (time.monotonic() - begun)
-        told = self._told(store, found.items, asking.query, found.task, max_tokens=max_tokens)
+        beside = said_beside(found.items, store, asking.query, but=asking.session) if asking.talk else ()
+        told = self._told(store, found.items, asking.query, found.task, max_tokens=max_tokens, beside=beside)
         loads = (Load(Layer.FULL, told.tokens, told.topics, tuple(told.shown)),) if told.shown else ()
         memories = [item.memory.id for item in found.items if item.memory is not None and item.id in told.shown]
         self._happened(store, session, loads, shown=memories, task=found.task)
@@ -172,19 +174,27 @@ class Telling:
 
     def unfold(self, store: Store, query: str, task: Task | None, room: Room, session: str) -> Unfolded:
         """As far as a question needs: the index, the timeline where that may answer it, and memories where it does not."""
+        from hotset.sources.memory.recalling.beside import said_beside  # noqa: PLC0415 - as above
         from hotset.sources.memory.recalling.recall import Asking, recall  # noqa: PLC0415 - as above
         from hotset.sources.memory.recalling.tasks import detect  # noqa: PLC0415
 
         wanted, shape = task or detect(query).task, arrangement(store)
+        found: list[Recalled] = []
 
         def find(words: str) -> Sequence[Recalled]:
             asking = Asking(words, self._clock(), task=wanted, deadline=_SECONDS)
-            return recall(asking, self._index(), store, from_dict(shape.weights)).items
+            found[:] = recall(asking, self._index(), store, from_dict(shape.weights)).items
+            return found
+
+        def beside(_items: Sequence[Item]) -> Iterable[Recalled]:
+            return said_beside(found, store, query, but=SessionId(session) if session else None)
 
         def layers(items: Sequence[Item]) -> Mapping[str, Layer]:
             return self.layers(store, [item.memory for item in items if item.memory is not None])
 
-        told = unfold(query, self.overview(store), shape, self._clock(), find=find, layers=layers, task=wanted, room=room)
+        told = unfold(
+            query, self.overview(store), shape, self._clock(), find=find, layers=layers, task=wanted, room=room, beside=beside
+        )
         self._happened(
             store, session, told.loads, shown=[MemoryId(id) for id in told.memories.shown if is_memory_id(id)], task=wanted
         )
@@ -268,11 +278,19 @@ class Telling:
             for memory in memories
         }
 
-    def _told(self, store: Store, items: Sequence[Recalled], query: str, task: Task, *, max_tokens: int, how: str = HOW) -> Told:
-        memories = [item.memory for item in items if item.memory is not None]
-        return told_memories(
-            items, arrangement(store), self.layers(store, memories), max_tokens=max_tokens, query=query, task=task, how=how
-        )
+    def _told(
+        self,
+        store: Store,
+        items: Sequence[Recalled],
+        query: str,
+        task: Task,
+        *,
+        max_tokens: int,
+        how: str = HOW,
+        beside: Iterable[Recalled] = (),
+    ) -> Told:
+        shape, layers = arrangement(store), self.layers(store, [item.memory for item in items if item.memory is not None])
+        return told_memories(items, shape, layers, max_tokens=max_tokens, query=query, task=task, how=how, beside=beside)
 
     def _happened(
         self,

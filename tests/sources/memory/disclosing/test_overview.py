@@ -117,12 +117,25 @@ def test_what_an_agent_left_is_kept_apart_from_what_was_done():
 
 
 def test_the_latest_lines_are_kept_and_pinned_ones_stay():
-    old = a_memory("an old rule", kind=MemoryKind.FACT, age=1000, pinned=True)
+    old = a_memory("an old fact", kind=MemoryKind.FACT, age=1000, pinned=True)
     store = a_store(old, *(a_memory(f"fact {at}", kind=MemoryKind.FACT, age=at) for at in range(600)))
-    lines = overview(store).decisions
+    lines = overview(store).known
     assert lines[0].id == old.id
     assert [line.title for line in lines[1:4]] == ["fact 0", "fact 1", "fact 2"]
     assert len(lines) == 512
+
+
+def test_decisions_are_told_from_other_facts_by_what_they_say_now():
+    rule = a_memory("Never force-push to main", kind=MemoryKind.FACT)
+    place = a_memory("The staging database lives in Frankfurt", kind=MemoryKind.FACT)
+    store = a_store(rule, place)
+    before = overview(store)
+    assert ([line.id for line in before.decisions], [line.id for line in before.known]) == ([rule.id], [place.id])
+
+    edited = replace(place, version=2, text="We decided to move the staging database to Dublin", title="Staging moves to Dublin")
+    after = overview(keep(store, edited), before)
+    assert {line.id for line in after.decisions} == {rule.id, place.id}
+    assert not after.known
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import pytest
 from told_sessions import Told
 
 from hotset.nouns.memory import Fact, Memory, MemoryKind, Standing, Trust
+from hotset.sources.memory.encoding.facts import is_decision
 from hotset.sources.memory.encoding.subjects import subject_of
 
 
@@ -112,3 +113,39 @@ def test_a_decision_that_a_model_words_counts_once_the_user_agrees():
     assert fact.confidence < 0.7
     refused = Told().user("Contacts come in twice after each sync.").says(settled).user("No, not by day.").says("Hm.")
     assert refused.memories(MemoryKind.FACT) == []
+
+
+def test_what_a_model_calls_settled_counts_where_the_user_had_just_said_it_and_nobody_takes_it_back():
+    ruling = "Four attempts in total, and cap the backoff at 60 seconds."
+    recap = "Final policy: retry any 5xx and 429, at most 4 attempts, backoff capped at 60 seconds."
+    told = Told().user("The client retries too much.").says("How often may it try?").user(ruling)
+    (fact,) = told.says(recap).memories(MemoryKind.FACT)
+    assert (fact.text, fact.trust) == (recap, Trust.AGENT)
+    again = Told().user("The client retries too much.").says("How often may it try?").user(ruling)
+    assert again.says(recap).user("No, that's not what I said.").says("Hm.").memories(MemoryKind.FACT) == []
+
+
+def test_what_a_model_settles_by_itself_is_no_fact():
+    alone = Told().user("Write me a poem about the sea.").says("Final policy: retry any 5xx and 429, at most 4 attempts.")
+    assert alone.memories(MemoryKind.FACT) == []
+    asked = Told().user("How many attempts should the client make?").says("Decision: the client makes 4 attempts in all.")
+    assert asked.memories(MemoryKind.FACT) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "decides"),
+    [
+        ("We decided to ship on Tuesdays.", True),
+        ("From now on, use pnpm instead of npm.", True),
+        ("Never force-push to main.", True),
+        ("We switched from npm to pnpm.", True),
+        ("Amended rule, superseding keep-latest: the fuller record wins.", True),
+        ("Settled: merge_records keys on the lowercased email.", True),
+        ("My dog's name is Rex.", False),
+        ("I prefer short answers in the morning.", False),
+        ("The staging database lives in Frankfurt.", False),
+        ("I just bought a red bike on March 2nd.", False),
+    ],
+)
+def test_a_decision_is_told_from_other_facts_by_its_words(text, decides):
+    assert is_decision(text) is decides

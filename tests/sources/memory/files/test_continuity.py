@@ -17,6 +17,7 @@ from hotset.testing.secrets import planted
 _FULL = Parts(
     state=("tests are green", "the upload is half done"),
     decisions=("RS256 signs the tokens",),
+    known=("the keys live in the vault",),
     blockers=("waiting for the staging password",),
     memories=((MemoryId("sem-001"), "how tokens are signed"), (MemoryId("ep-2026-01-05-012"), "the login was rebuilt")),
     mistakes=("do not mock the clock",),
@@ -28,6 +29,7 @@ _parts = st.builds(
     Parts,
     state=st.none() | _items.map(tuple),
     decisions=st.none() | _items.map(tuple),
+    known=st.none() | _items.map(tuple),
     memories=st.none() | st.lists(st.just((MemoryId("sem-001"), "a line")), max_size=1).map(tuple),
     mistakes=st.none() | _items.map(tuple),
 )
@@ -98,7 +100,10 @@ def test_where_hotset_never_wrote_every_byte_stays_in_its_place(text, parts):
 def test_what_stands_outside_the_markers_is_the_same_after_every_update(text, first, second):
     once = updated(text, first)
     added = Parts(
-        **{name: getattr(first, name) and getattr(second, name) for name in ("state", "decisions", "memories", "mistakes")}
+        **{
+            name: getattr(first, name) and getattr(second, name)
+            for name in ("state", "decisions", "known", "memories", "mistakes")
+        }
     )
     assert _outside(updated(once, added)) == _outside(once)
 
@@ -108,6 +113,7 @@ def test_a_new_file_has_every_part_and_is_read_back():
     read = read_continuity(text)
     assert read.state == _FULL.state
     assert read.decisions == _FULL.decisions
+    assert read.known == _FULL.known
     assert read.blockers == _FULL.blockers
     assert read.memories == (MemoryId("sem-001"), MemoryId("ep-2026-01-05-012"))
     assert read.mistakes == _FULL.mistakes
@@ -122,6 +128,14 @@ def test_a_line_that_a_person_changed_is_theirs_and_the_old_one_does_not_come_ba
     assert "RS256" not in after
     assert "ES256" in updated(after, Parts(decisions=("another",)))
     assert "RS256" not in updated(after, Parts(decisions=("RS256 signs the tokens", "another")))
+
+
+def test_a_fact_that_a_person_took_out_does_not_come_back_where_facts_that_nobody_decided_stand():
+    both = ("RS256 signs the tokens", "the keys live in the vault")
+    text = updated(None, Parts(decisions=both)).replace("- the keys live in the vault\n", "")
+    after = updated(text, Parts(decisions=both[:1], known=both[1:]))
+    assert "the keys live in the vault" not in after
+    assert "the keys live in the vault" in updated(None, Parts(decisions=both[:1], known=both[1:]))
 
 
 def test_all_that_a_person_wrote_into_a_part_comes_out_of_it_in_its_order():

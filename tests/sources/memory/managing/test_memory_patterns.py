@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.sources.memory.managing.making import GOALS, episode, pitfall, procedure, trouble, varied
 
-from hotset.nouns.memory import Action, Ending, Standing, Trouble, Trust
+from hotset.nouns.memory import Action, Ending, Pitfall, Standing, Trouble, Trust
 from hotset.sources.memory.managing.patterns import LEAST_SURE, Common, confidence, pattern_of
 from hotset.sources.memory.managing.recurring import lasting_pitfall, meet, proves, shared_procedure
 from hotset.sources.memory.managing.steps import is_lasting_file, is_risky, step_of, trouble_key
@@ -155,6 +155,26 @@ def test_what_failed_in_three_sessions_and_never_worked_is_a_pitfall():
 )
 def test_other_troubles_are_no_lasting_pitfalls(episodes):
     assert lasting(episodes) == []
+
+
+def broken(session: str, created: float, *resolved: str):
+    rule = Trouble(
+        "lint/style/useConst", "This let is never changed.", "Bash", "bun run lint", resolved, is_resolved=bool(resolved)
+    )
+    return episode(f"Change page {session}", session=session, created=created, commands=("bun run lint",), troubles=(rule,))
+
+
+def test_a_rule_that_was_broken_again_and_mended_in_the_code_is_a_pitfall_with_the_files():
+    (found,) = lasting([broken("s1", 1.0, "edited src/cart.ts"), broken("s2", 2.0, "edited src/page.ts")])
+    assert isinstance(found.detail, Pitfall)
+    assert found.detail.what == "`bun run lint` fails with lint/style/useConst"
+    assert found.detail.instead == "edits of src/cart.ts, src/page.ts"
+    assert found.standing is Standing.ACTIVE
+
+
+def test_a_rule_that_was_broken_once_or_that_a_command_mended_is_none_that_lasts():
+    assert lasting([broken("s1", 1.0, "edited src/cart.ts")]) == []
+    assert lasting([broken("s1", 1.0, "ran `bun run lint:fix`"), broken("s2", 2.0, "ran `bun run lint:fix`")]) == []
 
 
 def test_the_words_of_an_error_cannot_give_orders():

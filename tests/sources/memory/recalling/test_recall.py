@@ -160,6 +160,25 @@ def test_words_of_a_decision_that_was_made_anew_come_behind_the_new_ones_and_say
     assert then.why[0] == f"what was decided there was decided anew on 15 April 2026: {new.id}"
 
 
+def test_where_something_was_decided_anew_comes_first_though_the_question_has_the_words_of_before(store, index):
+    first, later = Talk(store, key="first"), Talk(store, key="later")
+    first.time, later.time = NOW - 60 * DAY, NOW - 5 * DAY
+    before = first.turn("After every sync run the contact list shows the same person twice", "Which of the two shall win?")
+    first.turn("The one that was changed last wins a merge", "Settled.")
+    after = later.turn("Amendment to the merge of contacts: the fuller one wins", "Amended.")
+    old = made(MemoryKind.FACT, "In a merge of contacts the latest wins", days=60, source=Provenance("rules", before.session))
+    new = made(MemoryKind.FACT, "In a merge of contacts the fuller wins", days=5, source=told_in(store, after.session))
+    keep(store, old, new)
+    query = "after a sync run the same contact shows up twice in the contact list"
+    assert asked(store, index, query, memories=False).items[0].session == before.session
+
+    ended = replace(old, version=2, standing=Standing.SUPERSEDED, valid_until=new.created)
+    keep(store, ended, links=[MemoryLink(new.id, old.id, Relation.SUPERSEDES, NOW)])
+    found = asked(store, index, query, memories=False).items
+
+    assert [item.session for item in found[:2]] == [after.session, before.session]
+
+
 def test_whoever_asks_about_the_time_before_is_told_what_held_then(store, index):
     old, _ = superseded(store)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -35,6 +35,16 @@ def collapsed(items: Sequence[_T], text: Callable[[_T], str]) -> list[Collapsed[
         else:
             groups.append((said, [item]))
     return [Collapsed(group[0], tuple(group[1:])) for _, group in groups]
+
+
+def fresh(items: Iterable[_T], known: Iterable[_T], text: Callable[[_T], str]) -> Iterator[_T]:
+    """Those that say what neither the known ones nor those before them say, one by one as they come."""
+    told = [_said(text(item)) for item in known]
+    for item in items:
+        said = _said(text(item))
+        if not any(_same(said, other) for other in told):
+            told.append(said)
+            yield item
 
 
 @dataclass(frozen=True, slots=True)

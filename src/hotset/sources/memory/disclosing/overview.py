@@ -21,7 +21,7 @@ from hotset.store.port import Store
 HALF_LIFE = 30 * 86_400.0
 """In which a topic that nobody touches comes to count half."""
 
-FORMAT = 2
+FORMAT = 3
 """Another number when the same memories give another overview: what was kept is folded anew then."""
 
 _AT_ONCE = 512  # versions that are read at a time
@@ -97,7 +97,9 @@ class Overview(msgspec.Struct, frozen=True):
     actions: tuple[Line, ...] = ()
     """The latest episodes, newest first."""
     decisions: tuple[Line, ...] = ()
-    """The latest facts, pinned ones first."""
+    """The latest facts that say what shall be, pinned ones first."""
+    known: tuple[Line, ...] = ()
+    """The latest other facts, pinned ones first."""
     points: tuple[Point, ...] = ()
     """The latest checkpoints, newest first."""
 
@@ -149,6 +151,7 @@ class _Folding:
         self._touched: dict[str, _Counts] = {}
         self._actions = {line.id: line for line in before.actions}
         self._decisions = {line.id: line for line in before.decisions}
+        self._known = {line.id: line for line in before.known}
         self._points = {point.id: point for point in before.points}
 
     def add(self, memory: Memory) -> None:
@@ -167,11 +170,20 @@ class _Folding:
             self._actions[memory.id] = _line(memory)
             self._actions = _newest(self._actions, _SPARE)
         elif memory.kind is MemoryKind.FACT and not is_outside:
-            self._decisions[memory.id] = _line(memory)
-            self._decisions = _newest(self._decisions, _SPARE)
+            self._add_fact(memory)
         elif isinstance(memory.detail, Checkpoint) and not is_outside:
             self._points[memory.id] = _point(memory, memory.detail)
             self._points = _newest_points(self._points, _SPARE)
+
+    def _add_fact(self, memory: Memory) -> None:
+        from hotset.sources.memory.encoding.facts import is_decision  # noqa: PLC0415 - its patterns, where there are facts
+
+        if is_decision(memory.text):
+            self._decisions[memory.id] = _line(memory)
+            self._decisions = _newest(self._decisions, _SPARE)
+        else:
+            self._known[memory.id] = _line(memory)
+            self._known = _newest(self._known, _SPARE)
 
     def take_back(self, memory: Memory) -> None:
         if not _counts(memory):
@@ -182,7 +194,7 @@ class _Folding:
             topic.count(memory, -1)
             if topic.latest == memory.id:
                 topic.summary = topic.latest = ""
-        for lines in (self._actions, self._decisions, self._points):
+        for lines in (self._actions, self._decisions, self._known, self._points):
             lines.pop(memory.id, None)
 
     def done(self) -> Overview:
@@ -202,6 +214,7 @@ class _Folding:
             heavy=self._heaviest(),
             actions=tuple(_newest(self._actions, 1).values()),
             decisions=tuple(_newest(self._decisions, 1).values()),
+            known=tuple(_newest(self._known, 1).values()),
             points=tuple(_newest_points(self._points, 1).values()),
         )
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol
 
 from hotset.nouns.memory import Arrangement, Ending, Layer, Memory, MemoryKind, Standing, Task, Trust
-from hotset.sources.memory.disclosing.collapsing import Collapsed, collapsed
+from hotset.sources.memory.disclosing.collapsing import Collapsed, collapsed, fresh
 from hotset.sources.memory.disclosing.excerpting import excerpt
 from hotset.sources.memory.disclosing.telling import DATA, HOW, Told, as_data, day, joined, one_line, size
+from hotset.sources.memory.recalling.asked_of import asks_the_model
 from hotset.tokens import count
 
 WHOLE = 100
@@ -23,7 +25,12 @@ _AVOID, _FOUND = "Avoid", "Remembered"
 _TITLE = 100  # characters of a line
 _SHORT_TITLE = 40
 _TRIED = 64  # items, best first
-_RESERVED = 0.2  # of the room, to name what there is no room to show
+_RESERVED = 0.2  # of the room at most, to name what there is no room to show
+_MODELS_SHARE = 0.15
+"""Of the room, for what models said, where nobody asks for that, and room for one excerpt in any case. On public conversations
+their words are nine tenths of all and hold a fiftieth of the evidence; between 0.1 and 0.2 it makes no difference of a point."""
+_MODEL = "assistant"
+_LEAST_ROOM = 16  # tokens: no line is shorter
 _LABEL_WITHOUT = frozenset({Ending.UNKNOWN, Ending.SUCCESS})
 
 
@@ -65,45 +72,95 @@ def told_memories(
     query: str = "",
     task: Task | None = None,
     how: str = HOW,
+    beside: Iterable[Item] = (),
 ) -> Told:
     """The best first, each in the largest form that its layer and the room allow; pitfalls before all else when debugging.
 
-    What `layers` does not name is shown in full. What is only a candidate, merged or forgotten is never shown.
+    What `layers` does not name is shown in full. What is only a candidate, merged or forgotten is never shown. What was said
+    `beside` the items fills the room that they leave; what models said may take a part of it, the rest of that is named.
     """
     chosen = _chosen(items)
     if task is Task.DEBUGGING:
         chosen.sort(key=lambda each: each.item.kind != MemoryKind.PITFALL)
-    telling = _Telling(f"[hotset memory: {DATA}. {how}]", is_debugging=task is Task.DEBUGGING)
-    for at, each in enumerate(chosen[:_TRIED]):
+    chosen = chosen[:_TRIED]
+    telling = _Telling(f"[hotset memory: {DATA}. {how}]", max_tokens, is_debugging=task is Task.DEBUGGING)
+    telling.will_name(chosen)
+    models = max_tokens if asks_the_model(query) else max(arrangement.excerpt, int(_MODELS_SHARE * max_tokens))
+    for at, each in enumerate(chosen):
         forms = _forms(each, arrangement, layers.get(each.item.id, Layer.FULL), query)
-        telling.show(each.item, forms, max_tokens if at == 0 else max_tokens - int(_RESERVED * max_tokens))
-    for each in chosen[:_TRIED]:
-        if each.item.id not in telling.shown:
-            telling.show(each.item, [_short(each)], max_tokens)
+        most = models if _is_models(each.item) else max_tokens
+        took = telling.show(each.item, forms, most, is_best=at == 0)
+        models -= took if _is_models(each.item) else 0
+    for item in fresh(islice(beside, _TRIED), [each.item for each in chosen if each.item.id in telling.shown], _words):
+        if telling.left < _LEAST_ROOM:
+            break
+        telling.show(item, [_Form(Layer.FULL, _in_full(Collapsed(item), arrangement, query))], max_tokens)
+    telling.name_the_rest()
     names = Counter(topic for each in chosen if each.item.id in telling.shown for topic in _topics(each.item))
-    return Told(telling.text, count(telling.text) if telling.text else 0, tuple(names), telling.shown)
+    text = telling.text
+    return Told(text, count(text) if text else 0, tuple(names), telling.shown)
 
 
 class _Telling:
-    """What is told so far, and the room that there is."""
+    """What is told so far, and the room that is left when what is still to be named has been named.
 
-    def __init__(self, head: str, *, is_debugging: bool) -> None:
+    Lines are counted one by one, each with its end: no token reaches from one line into the next.
+    """
+
+    def __init__(self, head: str, room: int, *, is_debugging: bool) -> None:
         self._head = head
+        self._room = room
         self._is_debugging = is_debugging
         self._told: list[tuple[str, str]] = []
+        self._tokens = _tokens_of(head)
+        self._unnamed: dict[str, tuple[Item, _Form, int]] = {}
         self.shown: dict[str, Layer] = {}
-        self.text = ""
 
-    def show(self, item: Item, forms: Iterable[_Form], room: int) -> None:
-        """In the first form with which all stays within the room, or not at all."""
+    @property
+    def left(self) -> int:
+        reserved = sum(tokens for _, _, tokens in self._unnamed.values())
+        return self._room - self._tokens - min(reserved, int(_RESERVED * self._room))
+
+    @property
+    def text(self) -> str:
+        return _rendered(self._head, self._told) if self._told else ""
+
+    def will_name(self, chosen: Iterable[Collapsed[Item]]) -> None:
+        for each in chosen:
+            form = _short(each)
+            self._unnamed[each.item.id] = (each.item, form, _tokens_of(f"- {form.text}"))
+
+    def show(self, item: Item, forms: Iterable[_Form], most: int, *, is_best: bool = False) -> int:
+        """In the first form that the room allows, and `most`; otherwise not at all. The tokens that it took.
+
+        The best one may take what is reserved, too.
+        """
+        kept = self._unnamed.pop(item.id, None)
         heading = _AVOID if self._is_debugging and item.kind == MemoryKind.PITFALL else _FOUND
+        first = 0 if any(heading == known for known, _ in self._told) else _tokens_of(f"{heading}:")
+        room = min(most, self._room - self._tokens if is_best else self.left)
         for form in forms:
-            longer = _rendered(self._head, [*self._told, (heading, form.text)])
-            if count(longer) <= room:
+            tokens = first + _tokens_of(f"- {form.text}")
+            if tokens <= room:
                 self._told.append((heading, form.text))
                 self.shown[item.id] = form.layer
-                self.text = longer
-                return
+                self._tokens += tokens
+                return tokens
+        if kept is not None:
+            self._unnamed[item.id] = kept
+        return 0
+
+    def name_the_rest(self) -> None:
+        for item, form, _ in list(self._unnamed.values()):
+            self.show(item, [form], self._room, is_best=True)
+
+
+def _tokens_of(line: str) -> int:
+    return count(f"{line}\n")
+
+
+def _is_models(item: Item) -> bool:
+    return item.memory is None and item.speaker == _MODEL
 
 
 def _chosen(items: Sequence[Item]) -> list[Collapsed[Item]]:
@@ -111,11 +168,15 @@ def _chosen(items: Sequence[Item]) -> list[Collapsed[Item]]:
     served = [item for item in items if item.memory is None or item.memory.standing in _SERVED]
     many: Counter[str] = Counter()
     chosen = []
-    for each in collapsed(served, lambda item: item.text or item.title):
+    for each in collapsed(served, _words):
         many[each.item.kind] += 1
         if many[each.item.kind] <= _MOST_OF_KIND.get(each.item.kind, len(items)):
             chosen.append(each)
     return chosen
+
+
+def _words(item: Item) -> str:
+    return item.text or item.title
 
 
 def _forms(each: Collapsed[Item], arrangement: Arrangement, layer: Layer, query: str) -> Iterator[_Form]:

@@ -1,4 +1,4 @@
-"""The second layer, about 500 tokens: what is open, what was decided, and what was done lately, in lines."""
+"""The second layer, about 500 tokens: what is open, what was decided, what is known, and what was done lately, in lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMELINE_TOKENS = 500
 SPLIT_TOKENS = 100
 """Of a timeline that is told topic by topic, for one question."""
 
-_OPEN, _DECIDED, _DONE = "Open", "Decided", "Done lately"
+_OPEN, _DECIDED, _KNOWN, _DONE = "Open", "Decided", "Known", "Done lately"
 _MOST_OPEN = 6
 _MOST_LINES = 60  # that are tried for the room there is: twice as many as 500 tokens hold
 _MOST_TOPICS = 12
@@ -69,11 +69,12 @@ def told_timeline(
 
 
 def _by_sort(overview: Overview, arrangement: Arrangement, wanted: frozenset[str]) -> list[_Under]:
-    """In the order of their worth: what is open, then by turns what was done and what was decided."""
-    open_, done, decided = _open(overview, arrangement, wanted), _done(overview, arrangement, wanted), _decided(overview, wanted)
+    """In the order of their worth: what is open, then by turns what was done, what was decided and what is known."""
+    open_, done = _open(overview, arrangement, wanted), _done(overview, arrangement, wanted)
+    decided, known = _facts(_DECIDED, overview.decisions, wanted), _facts(_KNOWN, overview.known, wanted)
     named = frozenset(each.line.id for each in open_)
     rest = [each for each in done if each.line.id not in named]
-    return [*open_, *(each for each in chain.from_iterable(zip_longest(rest, decided)) if each is not None)]
+    return [*open_, *(each for each in chain.from_iterable(zip_longest(rest, decided, known)) if each is not None)]
 
 
 def _by_topic(
@@ -105,10 +106,10 @@ def _done(overview: Overview, arrangement: Arrangement, wanted: frozenset[str]) 
     return [_Under(_DONE, _of_action(line)) for line in lines][:_MOST_LINES]
 
 
-def _decided(overview: Overview, wanted: frozenset[str]) -> list[_Under]:
-    """However old: a decision holds until another one replaces it."""
-    lines = (line for line in overview.decisions if _about(line.topics, wanted))
-    return [_Under(_DECIDED, ToldLine(f"{day(line.time)} {line.title} [{line.id}]", line.id, line.topics)) for line in lines][
+def _facts(heading: str, facts: Sequence[Line], wanted: frozenset[str]) -> list[_Under]:
+    """However old: a fact holds until another one replaces it."""
+    lines = (line for line in facts if _about(line.topics, wanted))
+    return [_Under(heading, ToldLine(f"{day(line.time)} {line.title} [{line.id}]", line.id, line.topics)) for line in lines][
         :_MOST_LINES
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hotset.nouns.memory import Arrangement, Layer, Task
@@ -67,6 +67,7 @@ def unfold(
     *,
     find: Callable[[str], Sequence[Item]],
     layers: Callable[[Sequence[Item]], Mapping[str, Layer]] = lambda _items: {},
+    beside: Callable[[Sequence[Item]], Iterable[Item]] = lambda _items: (),
     task: Task | None = None,
     has_index: bool = False,
     room: Room | None = None,
@@ -74,6 +75,7 @@ def unfold(
 ) -> Unfolded:
     """What there is to say to a question. `find` is asked only when the timeline does not answer it.
 
+    `beside` gives what else was said where these were found, for the room that they leave.
     `has_index` says that the index was told before, in the same conversation. A kind of task in which memory did not pay is
     told nothing (`is_bypassed`); what somebody asks for is found all the same, by asking `find`.
     """
@@ -92,7 +94,9 @@ def unfold(
         return _unfolded(index, timeline, because="nothing was found")
     top = top_topics(items, fitting, arrangement)
     forms = _forms(items, layers(items), members_of(top, overview, arrangement))
-    memories = told_memories(items, arrangement, forms, max_tokens=room.memories, query=query, task=task, how=how)
+    memories = told_memories(
+        items, arrangement, forms, max_tokens=room.memories, query=query, task=task, how=how, beside=beside(items)
+    )
     return _unfolded(index, timeline, memories, top, because="full memories were needed")
 
 

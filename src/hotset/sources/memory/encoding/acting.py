@@ -48,6 +48,8 @@ class Act:
     """What a shell was asked, without what only shapes its output."""
     family: str = ""
     """Of a check: what it checks with."""
+    fixes: bool = False
+    """A check that mends what it finds."""
     files: tuple[str, ...] = ()
     made: bool = False
     """It wrote a file whole."""
@@ -113,9 +115,9 @@ _LOOKED_AT = 2000
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.{1,300})$", re.MULTILINE)
 _ADDED = re.compile(r"^\*\*\* Add File: ", re.MULTILINE)
 _SKIPPED = re.compile(
-    r"(?:cd|pushd)\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;|$)\s*|set\s+-\w+(?:\s+pipefail)?\s*(?:&&|;|$)\s*"
-    r"|export\s+\w+=\S*\s*(?:&&|;|$)\s*"
-    r"|source\s+\S+\s*(?:&&|;|$)\s*|\.\s+\S+activate\s*(?:&&|;|$)\s*|#[^\n]*(?:\n|$)|(?:sudo|time|rtk proxy)\s+"
+    r"(?:cd|pushd)\s+(?:\"[^\"]*\"|'[^']*'|\S+)[ \t]*(?:&&|;|\n|$)\s*|set\s+-\w+(?:\s+pipefail)?[ \t]*(?:&&|;|\n|$)\s*"
+    r"|export\s+\w+=\S*[ \t]*(?:&&|;|\n|$)\s*"
+    r"|source\s+\S+[ \t]*(?:&&|;|\n|$)\s*|\.\s+\S+activate\s*(?:&&|;|$)\s*|#[^\n]*(?:\n|$)|(?:sudo|time|rtk proxy)\s+"
     r"|(?:timeout\s+\S+)\s+"
 )
 _SHAPING = re.compile(
@@ -174,6 +176,11 @@ _CHECKS: Sequence[tuple[str, re.Pattern[str]]] = tuple(
         ("script", r"python[\d.]* (?:-\w+ )*\S*(?:test|repro|verify|check)\S*\.py|node \S*(?:test|repro|verify|check)\S*\.m?js"),
     )
 )
+_FIXES = re.compile(
+    r"(?:--|:)fix\b|--write\b|--apply\b"
+    r"|(?:\b(?:ruff|biome|cargo|go|dotnet|deno|mix) (?:format|fmt)|(?:^|[\s/])black)\b(?!.*--check)"
+)
+"""What mends what a linter finds."""
 _MESSAGE = re.compile(r"\s+(?:-a?m|--message|--body|-F -)[ =]*[\"']?\$\(cat <<.*$")
 """A message that is written in place: its text is no part of the command."""
 _COMMIT = re.compile(r"git commit\b")
@@ -192,6 +199,16 @@ def acts(line: Sequence[Said], first: int = 0) -> list[Act]:
             answer = next(((at, result) for at, result in answers if at > place), None)
             found.append(_act(place, each, answer))
     return found
+
+
+def check_family(command: str) -> str:
+    """What a command checks with; empty where it is no check, or only speaks of one."""
+    return _family(_QUOTED.sub("Q", command))
+
+
+def is_look(command: str) -> bool:
+    """Does it look at something and change nothing?"""
+    return _is_look(command)
 
 
 def shell_words(command: str) -> frozenset[str]:
@@ -263,6 +280,7 @@ def _of_shell(place: int, call: Said, command: str) -> Act:
         target=target[:_LONGEST_TARGET],
         command=head,
         family=family if doing is Doing.CHECK else "",
+        fixes=doing is Doing.CHECK and _FIXES.search(head) is not None,
         files=files,
         made=doing is Doing.EDIT and bool(written),
     )

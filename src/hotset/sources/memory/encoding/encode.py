@@ -18,13 +18,14 @@ from hotset.nouns.memory import (
     Relation,
     Trust,
 )
-from hotset.nouns.page import Kind, PageId
+from hotset.nouns.page import Kind, PageId, SessionId
 from hotset.sources.memory.encoding.acting import Act, Doing, acts
 from hotset.sources.memory.encoding.episodes import Stretch, stretches
 from hotset.sources.memory.encoding.facts import Found, agreed_in, facts_in
+from hotset.sources.memory.encoding.ledgers import Ended, left_by
 from hotset.sources.memory.encoding.outcomes import Came, came_out
-from hotset.sources.memory.encoding.pitfalls import Lesson, lesson
-from hotset.sources.memory.encoding.procedures import Recipe, recipe
+from hotset.sources.memory.encoding.pitfalls import Around, Lesson, lesson
+from hotset.sources.memory.encoding.procedures import Recipe, recipes, work_root
 from hotset.sources.memory.encoding.reading import Material, Said
 from hotset.sources.memory.encoding.remembering import standing_of
 from hotset.sources.memory.encoding.taint import Outside, outside
@@ -53,9 +54,10 @@ _MOST_TROUBLES = 12
 _MOST_FILES = 20
 _MOST_DECISIONS = 4
 _MOST_PAGES = 40
+_MOST_WRONG = 3  # pitfalls that a procedure is linked to
 _MOST_PLACES = 24
 _CHARS_PER_TOKEN = 4
-_CONFIRMED, _WAITING = 0.8, 0.4
+_CONFIRMED, _ONCE, _WAITING = 0.8, 0.5, 0.4  # of a pitfall; of a procedure that worked once; of what waits for a person
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +72,12 @@ def encode(material: Material) -> Encoded:
     others = outside((place, said.outside) for place, said in enumerate(line))
     memories: dict[MemoryId, Memory] = {}
     links: list[MemoryLink] = []
+    part: _Part | None = None
     for stretch in stretches(line):
         part = _Part(material, stretch, line[stretch.first : stretch.end], others)
         episode = part.episode()
-        derived = [*part.facts(), *part.lessons(), *part.recipes()]
+        lessons, recipes = list(part.lessons()), list(part.recipes())
+        derived = [*part.facts(), *lessons, *recipes]
         if episode is not None:
             memories.setdefault(episode.id, episode)
             links += [
@@ -81,9 +85,20 @@ def encode(material: Material) -> Encoded:
                 for each in derived
                 if each.id not in memories
             ]
+        # What went wrong on the way belongs to the steps that led there.
+        links += [
+            MemoryLink(way.id, wrong.id, Relation.RELATED_TO, way.created) for way in recipes for wrong in lessons[:_MOST_WRONG]
+        ]
         for each in derived:
             memories.setdefault(each.id, each)
+    if part is not None and (ledger := part.ledger()) is not None:
+        memories[ledger.id] = ledger
     return Encoded(tuple(memories.values()), tuple(links))
+
+
+def ledger_id(session: SessionId) -> MemoryId:
+    """Of the ledger that rules keep of a session."""
+    return memory_id(MemoryKind.LEDGER, f"left by {session}")
 
 
 class _Part:
@@ -169,21 +184,54 @@ class _Part:
 
     def lessons(self) -> Iterator[Memory]:
         made = once(path for act in self._acts if act.made for path in act.files)
+        around = Around(made, self._others, work_root(self._acts), self._called)
         for mishap in self._mishaps:
-            learnt = lesson(mishap, made, self._others)
+            learnt = lesson(mishap, around)
             if learnt is not None:
                 yield self._advice(MemoryKind.PITFALL, learnt, mishap.failed)
 
     def recipes(self) -> Iterator[Memory]:
-        made = recipe(self._title, self._stretch.goal.text, self._acts, self._came, self._others)
-        if made is not None:
+        for made in recipes(self._title, self._acts, self._came, self._others):
             yield self._advice(MemoryKind.PROCEDURE, made, made.acts[-1])
 
+    def ledger(self) -> Memory | None:
+        """Where the work stands at the end of the session, if it is not done. When the session goes on, it is another version."""
+        end, goal = self._stretch.end, self._stretch.goal.text
+        plans = {act.place: self._called(act) for act in self._acts if act.doing is Doing.PLAN}
+        last = self._stretch.prompts[-1].text if len(self._stretch.prompts) > 1 else ""
+        reply = self._reply()[1]
+        left = left_by(Ended(self._title, self._acts, self._mishaps, self._came, reply, last, plans, end), self._others)
+        if left is None:
+            return None
+        return Memory(
+            id=ledger_id(self._material.session.id),
+            kind=MemoryKind.LEDGER,
+            title=left.title,
+            text=left.text,
+            created=self._line[-1].page.time,
+            source=self._source(self._told_pages(), left.files),
+            detail=left.checkpoint,
+            topics=topics_of(f"{self._title}\n{goal}", left.files),
+            task=detect(self._title).task,
+            ending=self._came.ending,
+            confidence=self._came.confidence,
+            trust=Trust.AGENT,
+            standing=standing_of(MemoryKind.LEDGER, Trust.AGENT),
+            tokens=count(left.text),
+            time=self._material.now,
+        )
+
+    def _called(self, act: Act) -> str:
+        return self._line[act.place - self._stretch.first].text
+
     def _advice(self, kind: MemoryKind, made: Lesson | Recipe, at: Act) -> Memory:
+        """What other sessions came to as well is one memory that carries the sources of all; what waits is its session's own."""
         trust = Trust.OUTCOME if made.confirmed else Trust.OUTSIDE
+        key = made.key if made.confirmed else f"{self._material.session.id}\0{at.page}\0{made.text}"
+        sure = (_CONFIRMED if isinstance(made, Lesson) else _ONCE) if made.confirmed else _WAITING
         pages = once((page for act in made.acts for page in (act.page, act.result) if page), _MOST_PAGES)
         return Memory(
-            id=memory_id(kind, f"{self._material.session.id}\0{at.page}\0{made.text}"),
+            id=memory_id(kind, key),
             kind=kind,
             title=made.title,
             text=made.text,
@@ -195,7 +243,7 @@ class _Part:
             topics=topics_of(made.title, once(path for act in made.acts for path in act.files)),
             task=detect(self._title).task,
             ending=Ending.SUCCESS,
-            confidence=_CONFIRMED if made.confirmed else _WAITING,
+            confidence=sure,
             trust=trust,
             standing=standing_of(kind, trust),
             tokens=count(made.text),

@@ -63,12 +63,22 @@ _PAST = re.compile(
     re.IGNORECASE,
 )
 
+_SETTLEMENT = r"(?:rule|policy|decision|recap|convention|contract|semantics|behaviou?r|spec\w*)"
 _SETTLES = re.compile(
-    r"(?:(?:ok(?:ay)?|right|great|perfect|understood|agreed|got it)[,.!:]\s+)?(?:settled|decided"
-    r"|final (?:rule|decision)|decision|amended rule|amending the rule|agreed rule"
-    r"|recap(?: of [^:]{1,60})?)\b[^:]{0,60}:\s*(?P<what>.{12,})",
+    r"(?:(?:ok(?:ay)?|right|great|perfect|understood|agreed|got it|clear|done)[\s,.!:;\u2013\u2014-]+)?"
+    rf"(?:(?P<settled>settled|decided|(?:final|agreed) (?:[\w-]+ )?{_SETTLEMENT}|final(?=:)|decision|recap"
+    rf"|(?:amended|amending|new|updated|revised) (?:the )?(?:[\w-]+ )?{_SETTLEMENT})\b[^:.!?]{{0,90}}"
+    r"|(?:understood|got it)):\s*(?P<what>\S.{11,})",
     re.IGNORECASE,
 )
+"""What a model calls settled, or repeats."""
+_OWN_DOING = re.compile(
+    r"\bI(?:['\u2019](?:ll|m|ve|d)| (?:will|am|have|would|can|did|also|now))\b|\b(?:passed|verified|pushed)\b"
+)
+"""With which a model reports, where nobody agreed to anything."""
+_DECIDING = frozenset({"rule", "stands", "decided", "uses", "amended"})
+"""Forms of what shall be; the others say what is liked, and how things and people are."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _AGREES = re.compile(
     r"\W*(?:yes|yep|yeah|yup|right|correct|exactly|agreed|ok(?:ay)?|sure|perfect|great|sounds good"
     r"|looks good|lgtm|good|do it|go ahead|go for it|that's (?:it|right|the rule|correct|what)"
@@ -77,6 +87,13 @@ _AGREES = re.compile(
 )
 _REFUSES = re.compile(r"\b(?:but|no|not|don't|wait|actually|instead|however|except|wrong)\b", re.IGNORECASE)
 _AGREED_HEAD = 60  # characters in which an agreement is taken back
+_TAKES_BACK = re.compile(r"\W*(?:no|nope|not|wrong|wait|actually|but|hold on|hmm|that'?s not|don'?t)\b", re.IGNORECASE)
+_REPEATED = 0.55  # confidence in what a model repeated and nobody took back
+_LEAST_SETTLED, _LEAST_REPEATED = (
+    1,
+    3,
+)  # telling words and numbers of what the user said right before; with fewer it is the model's own
+_NUMBER = re.compile(r"\b\d+\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,23 +133,47 @@ def facts_in(words: str, place: int, others: Outside) -> Iterator[Found]:
 
 
 def agreed_in(reply: str, before: str, after: str, place: int, others: Outside) -> Iterator[Found]:
-    """Decisions that a model put into words: the user agreed right before, or does in the next words."""
-    if not (_agrees(after) or _agrees(before)):
+    """Decisions that a model put into words: the user agreed right before, or does in the next words, or had just said it."""
+    is_agreed = _agrees(after) or _agrees(before)
+    if not is_agreed and (_TAKES_BACK.match(after) or before.rstrip().endswith("?")):
         return
     for paragraph in prose(reply).split("\n"):
         line = " ".join(paragraph.replace("**", "").split())
-        found = _SETTLES.match(line)
-        if found and len(line) <= 4 * _LONGEST and not is_suspect(line) and not is_dangerous(line):
-            if others.says(found.group("what")[:120], place, LEAST_SENTENCE):
-                continue
-            yield Found(
-                cut(line, 2 * _LONGEST),
-                subject_of(found.group("what")),
-                _AGREED,
-                Trust.AGENT,
-                "agreed",
-                _AMENDED.search(line) is not None,
-            )
+        found = _settled(line)
+        if found is None or len(line) > 4 * _LONGEST or is_suspect(line) or is_dangerous(line):
+            continue
+        what = found.group("what")
+        if others.says(what[:120], place, LEAST_SENTENCE) or not (is_agreed or _repeats(found, before)):
+            continue
+        text = line[found.start() :]
+        yield Found(
+            cut(text, 2 * _LONGEST),
+            subject_of(what),
+            _AGREED if is_agreed else _REPEATED,
+            Trust.AGENT,
+            "agreed",
+            _AMENDED.search(text) is not None,
+        )
+
+
+def is_decision(text: str) -> bool:
+    """Does a fact say what shall be, and not only how things are? Told from its words, so that it holds for whoever wrote it."""
+    return _SETTLES.match(text) is not None or any(
+        form.pattern.match(text) is not None for form in FORMS if form.name in _DECIDING
+    )
+
+
+def _settled(line: str) -> re.Match[str] | None:
+    """Where a line, or a sentence in it, begins to say what was settled."""
+    starts = (0, *(found.end() for found in _SENTENCE_END.finditer(line)))
+    return next((found for start in starts if (found := _SETTLES.match(line, start))), None)
+
+
+def _repeats(found: re.Match[str], said: str) -> bool:
+    """Is it, at least in part, what the user had just said? Of what is called settled a word is enough: it sums up more."""
+    mine, theirs = ({*telling(text), *_NUMBER.findall(text)} for text in (found.group("what"), said))
+    least = _LEAST_SETTLED if found.group("settled") else _LEAST_REPEATED
+    return len(mine & theirs) >= least and _OWN_DOING.search(found.group("what")) is None
 
 
 def _fact(sentence: str) -> tuple[Form, str] | None:

@@ -46,6 +46,7 @@ _CLAIMS = re.compile(
     re.IGNORECASE,
 )
 _HANDED_OFF = re.compile(r"transfer_to_human|escalate", re.IGNORECASE)
+_PROSE = re.compile(r"\.(?:md|mdx|rst|txt|adoc)$|(?:^|/)(?:CHANGELOG|LICENSE|AUTHORS|NOTICE)$", re.IGNORECASE)
 _HEARD = 300  # characters of a prompt in which somebody says how they like it
 
 
@@ -71,7 +72,7 @@ def came_out(  # noqa: PLR0911 - one case a sign, the surest first
 ) -> Came:
     """`reply`: the last that the model said; `stopped`: the user stopped it and said no more; `told`: by those who know."""
     check = next((act for act in reversed(acts) if act.doing is Doing.CHECK and act.answered and not act.verdict.open), None)
-    edit = next((act.place for act in reversed(acts) if act.doing is Doing.EDIT and not act.verdict.failed), -1)
+    edit = next((act.place for act in reversed(acts) if act.doing is Doing.EDIT and not act.verdict.failed and _runs(act)), -1)
     checked = check is not None and check.passed and check.place > edit
     if told:
         return Came(told[max(told)], 1.0, "somebody told", checked)
@@ -94,6 +95,11 @@ def came_out(  # noqa: PLR0911 - one case a sign, the surest first
     if checked:
         return Came(Ending.SUCCESS, 0.8, f"the last check ({check.family if check else ''}) passed", checked=True)
     return _by_the_rest(acts, mishaps, reply)
+
+
+def _runs(act: Act) -> bool:
+    """Does what was edited run? Words about it need no check: a changelog is written when all is green."""
+    return not act.files or not all(_PROSE.search(path) for path in act.files)
 
 
 def _by_the_rest(acts: Sequence[Act], mishaps: Sequence[Mishap], reply: str) -> Came:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from hotset.nouns.memory import Trouble
 from hotset.sources.memory.encoding.acting import Act, Doing, shell_words
+from hotset.sources.memory.encoding.general import error_key
 from hotset.sources.memory.encoding.taint import quoted
 from hotset.sources.memory.encoding.words import once
 
@@ -51,6 +52,12 @@ class Mishap:
     """That was another one, in its place."""
     between: tuple[Act, ...] = ()
     """What changed something in between: edits and commands, each target once."""
+    final: tuple[Act, ...] = ()
+    """What changed something after the same error was seen for the last time: that resolved it, what came before did not."""
+    tries: int = 1
+    """How often the same error came, each time after something had been changed."""
+    lately: Act | None = None
+    """The same action when it failed the last time, maybe for another reason."""
 
     @property
     def noun(self) -> Trouble:
@@ -83,21 +90,18 @@ def mishaps(acts: Sequence[Act]) -> list[Mishap]:
         if act.doing in (Doing.READ, Doing.PLAN):
             continue
         if act.failed:
-            if not any(_same(each.failed, act) for each in waiting):
-                watched = _Watched(act, number)
+            again = [each for each in waiting if _same(each.failed, act)]
+            for each in again:
+                each.fail_again(act, number, acts)
+            if not again:
+                watched = _Watched(act, number, number)
                 found.append(watched)
                 waiting.append(watched)
         elif act.passed:
-            still = []
-            for each in waiting:
-                same = _same(each.failed, act)
-                if same or _in_its_place(each.failed, act, number - each.number):
-                    each.by, each.instead = act, not same
-                    each.between = _between(acts[each.number + 1 : number])
-                else:
-                    still.append(each)
-            waiting = still
-    return [Mishap(each.failed, each.by, each.instead, each.between) for each in found]
+            waiting = [each for each in waiting if not each.settled(act, number, acts)]
+    for each in waiting:
+        each.settle_by_mending(acts)
+    return [Mishap(each.failed, each.by, each.instead, each.between, each.final, each.tries, each.lately) for each in found]
 
 
 def step(act: Act) -> str:
@@ -115,9 +119,41 @@ class _Watched:
 
     failed: Act
     number: int
+    last: int
+    """Where the same error was seen last."""
     by: Act | None = None
     instead: bool = False
     between: tuple[Act, ...] = field(default=())
+    final: tuple[Act, ...] = field(default=())
+    tries: int = 1
+    lately: Act | None = None
+    mended: int = -1
+    """Where a check mended what it found, and found nothing more."""
+
+    def fail_again(self, act: Act, number: int, acts: Sequence[Act]) -> None:
+        self.mended, self.lately = -1, act
+        if error_key(act.verdict.kind, act.verdict.said) == error_key(self.failed.verdict.kind, self.failed.verdict.said):
+            self.tries += bool(_between(acts[self.last + 1 : number]))
+            self.last = number
+
+    def settled(self, act: Act, number: int, acts: Sequence[Act]) -> bool:
+        """Did this action, which worked, settle it?"""
+        same = _same(self.failed, act)
+        if same and act.fixes and not self.failed.fixes:
+            self.mended = number
+            return False
+        if not same and not _in_its_place(self.failed, act, number - self.number):
+            return False
+        self.by, self.instead = act, not same
+        self.between = _between(acts[self.number + 1 : number])
+        self.final = _between(acts[self.last + 1 : number])
+        return True
+
+    def settle_by_mending(self, acts: Sequence[Act]) -> None:
+        if self.mended >= 0:
+            self.by = acts[self.mended]
+            self.between = _between(acts[self.number + 1 : self.mended + 1])
+            self.final = _between(acts[self.last + 1 : self.mended + 1])
 
 
 def is_misuse(act: Act) -> bool:
@@ -163,6 +199,6 @@ def _in_its_place(one: Act, other: Act, distance: int) -> bool:
 
 def _between(acts: Sequence[Act]) -> tuple[Act, ...]:
     worked = [act for act in acts if not act.verdict.failed]
-    changing = [act for act in worked if act.doing in (Doing.EDIT, Doing.RUN, Doing.OTHER)]
+    changing = [act for act in worked if act.doing in (Doing.EDIT, Doing.RUN, Doing.OTHER) or act.fixes]
     changing = changing or [act for act in worked if act.family in _BUILDS]
     return tuple({(act.doing, act.target): act for act in changing}.values())

@@ -41,7 +41,7 @@ _PASSED = re.compile(
 )
 _NAMED = re.compile(
     r"(?:^|[\s.(\[])([A-Z][A-Za-z]{2,60}(?:Error|Exception|Failure|Interrupt))(?=:|\s|$)"
-    r"|\b(error TS\d{3,5})\b|\berror\[(E\d{3,5})\]"
+    r"|\b(lint/\w+/\w+)\b|\b(error TS\d{3,5})\b|\berror\[(E\d{3,5})\]"
     r"|\b(E(?:NOENT|ACCES|PERM|EXIST|ADDRINUSE|CONNREFUSED|CONNRESET|TIMEDOUT|NOTFOUND|PIPE|RESOLVE|MFILE|NOSPC|INVAL|ISDIR))\b"
     r"|(?i:\b(command not found|permission denied|no such file or directory|unrecognized (?:subcommand|option|arguments?)"
     r"|unknown (?:flag|option|command|shorthand flag)|unexpected argument)\b)"
@@ -51,12 +51,23 @@ _SPEAKING = re.compile(
     r"|no such file|permission denied|not found|unrecognized|unexpected|undefined\b|unable to\b|missing\b|invalid\b|refused\b)",
     re.IGNORECASE,
 )
+_DIAGNOSED = re.compile(
+    r"\berror TS\d+: |^error(?:\[E\d+\])?: (?!script|could not compile|aborting|Recipe|failed to push|found \d+ error)\S"
+    r"|:\d+(?::\d+)?:? (?:fatal )?error:? \S"
+    r"|^E +(?:assert\b|\w)|^\s*\d+:\d+ +error +\S"
+    r"|^\S+:\d+:\d+: [A-Z]+\d+ |^\s*(?:\u00d7|!) (?!Some (?:errors|warnings))\S|^\(fail\) \S"
+    r"|^(?:not ok \d+|FAILED \S+::\S+|\s*\u25cf .+ \u203a) "
+)
+"""What compilers, linters and runners of tests say of one finding."""
+_ESCAPES = re.compile(r"\x1b\[[\d;]*m|(?<!\w)\[\d{1,2}(?:;\d{1,2})*m")
 _NOISE = re.compile(
     r"^\s*(?:at |File \"|\^|(?:\d+\s+)*\d*\s*[|│]|[+-] |\$ |> |Traceback|npm (?:ERR!|error) (?:code|path"
     r"|errno|location|command|workspace|A complete"
-    r" log|Lifecycle)|error: script |husky|=+$|-+$|━+|╭|╰|\u00d7? ?Some errors were|node:internal"
+    r" log|Lifecycle)|error: script |husky|=+$|-+$|━+|╭|╰|\u00d7? ?Some (?:errors|warnings) were|node:internal"
     r"|Node\.js v|Exit code|Chunk ID|Wall time|Process exited|Original token"
-    r"|Output:|<returncode|<output|</output)|\b0 (?:errors?|fail)|no errors?\b|[\u2501\u2500\u2550]{5}",
+    r"|Output:|<returncode|<output|</output|Found \d+ |Ran \d+ "
+    r"|\[[\w:. -]{2,24}\] |\w+: undefined$|raise self\.|[_]{3,}|Checked \d+|Checking \w+|\d+ expect\(|\[full output)"
+    r"|\b0 (?:errors?|fail)|no errors?\b|[\u2501\u2500\u2550]{5}",
     re.IGNORECASE,
 )
 _LONGEST_LINE = 300
@@ -102,16 +113,18 @@ def verdict(text: str, *, shell: bool, reads: bool = False, piped: bool = False)
 
 
 def telling_line(text: str) -> str:
-    """The line of an error that says what is wrong: the last named error, else the first line that speaks of one."""
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not _NOISE.search(line[:_LONGEST_LINE])]
+    """The line of an error that says what is wrong: the last named error, the first finding, else what speaks of one."""
+    plain = _ESCAPES.sub("", text) if "[" in text else text
+    lines = [line.strip() for line in plain.splitlines() if line.strip() and not _NOISE.search(line[:_LONGEST_LINE])]
     named = [
         line
         for line in lines
         if len(line) <= 2 * _LONGEST_LINE and re.match(r"(?:E +)?(?:\w+\.)*[A-Z]\w+(?:Error|Exception)\b", line)
     ]
     speaking = [line for line in lines if _SPEAKING.search(line[:_LONGEST_LINE])]
-    found = named[-1:] or speaking[:1] or lines[-1:]
-    return re.sub(r"^(?:<tool_use_error>|E +)", "", found[0])[:_LONGEST_LINE] if found else ""
+    diagnosed = [line for line in lines if _DIAGNOSED.search(line[:_LONGEST_LINE])]
+    found = named[-1:] or diagnosed[:1] or speaking[:1] or lines[-1:]
+    return re.sub(r"^(?:<tool_use_error>|E +|[\u00d7!] )", "", found[0])[:_LONGEST_LINE] if found else ""
 
 
 def _code(text: str) -> int | None:
@@ -133,7 +146,7 @@ def _passes_last(text: str) -> bool:
 
 
 def _kind(line: str, text: str, code: int | None) -> str:
-    for part in (line, text[-1000:]):
+    for part in (line, text[-1000:], text[:1000]):
         if found := _NAMED.search(part):
             return next(group for group in found.groups() if group)
     return f"exit {code}" if code else "error"

@@ -79,8 +79,15 @@ def action_key(tool: str, target: str) -> str:
     return command_of(tool, target) or f"{tool} {_VALUE.sub('#', _SPACE.sub(' ', target).strip())}"[:_MOST_STEP]
 
 
+def is_rule(kind: str) -> bool:
+    """Is it the name of a linter's rule?"""
+    return kind.startswith("lint/")
+
+
 def trouble_key(trouble: Trouble) -> str:
-    """The same error of the same action, whatever the numbers, names in quotes and addresses in it."""
+    """The same error of the same action, whatever the numbers, names in quotes and addresses in it; a linter's rule says all."""
+    if is_rule(trouble.kind):
+        return f"{trouble.kind}|{action_key(trouble.tool, trouble.target)}"
     said = _VALUE.sub("#", _PATH.sub("/", trouble.said.strip().split("\n", 1)[0]))
     return f"{trouble.kind}|{action_key(trouble.tool, trouble.target)}|{_SPACE.sub(' ', said)[:_MOST_STEP]}"
 

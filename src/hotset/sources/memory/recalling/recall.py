@@ -7,7 +7,7 @@ index does not know of a memory (what replaced it, how often it was used) is rea
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hotset.errors import NotFound, PageDamaged
@@ -16,6 +16,7 @@ from hotset.nouns.memory import Memory, MemoryId, MemoryKind, Relation, Standing
 from hotset.nouns.page import Page, PageId, SessionId
 from hotset.sources.history.reading import read
 from hotset.sources.memory.entries import FINDABLE, RECALLED, entry_of
+from hotset.sources.memory.recalling.asked_of import asks_for_a_number, asks_of_oneself, asks_the_model
 from hotset.sources.memory.recalling.lifting import SAME_SESSION, lifts
 from hotset.sources.memory.recalling.ranking import (
     Setting,
@@ -31,9 +32,6 @@ from hotset.sources.memory.recalling.signals import (
     Asked,
     Candidate,
     Found,
-    asks_for_a_number,
-    asks_of_oneself,
-    asks_the_model,
     closely,
     gather,
     telling,
@@ -58,6 +56,8 @@ _HEADING = 80  # characters
 _LEAST_TERMS = 3  # telling words of what was found by its neighbours alone: "ok" beside an answer is none
 _REPLACED_BY = 5  # steps from one fact to the one that holds now
 _NOTHING_SERVES = frozenset({"words", "meaning"})
+_FIT = frozenset({"words", "meaning", "window", "closely", "pointed", "session", "told", "number"})
+"""Signals of how well something answers a question; the others tell who said it, when, and whether it holds."""
 _SPEAKERS = {"prompt": "user", "response": "assistant"}
 _ADVICE = frozenset({MemoryKind.PROCEDURE, MemoryKind.PITFALL})
 
@@ -98,6 +98,10 @@ class Recalled:
     page: PageId | None = None
     speaker: str = ""
     """`user` or `assistant`, of what was said."""
+    session: SessionId | None = None
+    """Where it was said, or what it was made of."""
+    turn: int = 0
+    """Of what was said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +143,32 @@ def recall(
         ranked.read_closely(words)
     else:
         lacking.add("closely")
+    ranked.put_what_holds_first()
     serving = _Serving(asking, store, ranked, terms(query))
     first = tuple((key, ranked.signals[key]) for key, _ in order(ranked.signals, ranked.weights)[:_LOGGED])
     return replace(nothing, items=tuple(serving.items()), lacking=frozenset(lacking), candidates=first)
+
+
+def best_stretch(page: Page, store: Store, wanted: Sequence[Term]) -> str:
+    """Of a page that was not found by its own words: the stretch that shares most with the question; empty where it is lost."""
+    try:
+        stretches = list(read(page, store.content(page.digest)))
+    except (NotFound, PageDamaged):
+        return ""
+    return max((each.text for each in stretches), key=lambda text: _shared(text, wanted), default="")
+
+
+def says_something(text: str) -> bool:
+    return len(terms(text)) >= _LEAST_TERMS
+
+
+def heading(text: str) -> str:
+    return " ".join(text[: 2 * _HEADING].split())[:_HEADING]
+
+
+def _shared(text: str, wanted: Sequence[Term]) -> float:
+    low = lowered(text)
+    return sum(term.weight for term in wanted if next(hits(text, low, term), None) is not None)
 
 
 def _setting(asking: Asking, query: str, meant: Spoken, task: Task) -> Setting:
@@ -164,10 +191,7 @@ def _scanned(store: Store, asked: Asked) -> dict[str, Candidate]:
         if memory.kind not in asked.kinds or memory.standing not in FINDABLE:
             continue
         entry = entry_of(memory)
-        text = f"{entry.title}\n{entry.text}"
-        low = lowered(text)
-        shared = sum(term.weight for term in wanted if next(hits(text, low, term), None) is not None)
-        if shared:
+        if shared := _shared(f"{entry.title}\n{entry.text}", wanted):
             place = entry.session, entry.time, entry.turn, entry.title, entry.text
             found[entry.whole] = Candidate(entry.whole, entry.kind, *place, words=shared)
     return found
@@ -199,6 +223,8 @@ class _Ranked:
     """What is to be said of a memory that stands for another one."""
     decided_anew: dict[str, str] = field(default_factory=dict)
     """The same, of a session."""
+    moved: dict[str, str] = field(default_factory=dict)
+    """From the session in which something was decided to the one in which that was decided anew."""
 
     def __post_init__(self) -> None:
         self.signals = first_signals(self.candidates, self.setting)
@@ -243,6 +269,15 @@ class _Ranked:
         for key, value in zip(first, spread(closely(words, texts)), strict=True):
             self.signals[key]["closely"] = value
 
+    def put_what_holds_first(self) -> None:
+        """What was said where something was decided anew answers whatever is answered where that was decided before."""
+        for before, now in self.moved.items():
+            old, new = self._best_said(before), self._best_said(now)
+            if old is None or new is None:
+                continue
+            for name in _FIT & self.signals[old].keys():
+                self.signals[new][name] = max(self.signals[old][name], self.signals[new].get(name, 0.0))
+
     def text_of(self, key: str) -> str:
         memory = self.memories.get(key)
         if memory is not None:
@@ -256,7 +291,16 @@ class _Ranked:
         self.signals[new.id] = {name: max(before.get(name, 0.0), own.get(name, 0.0)) for name in {**before, **own}}
         self.notes[new.id] = f"holds since {day(new.created)} in place of {old.id}"
         if old.source.session and old.source.session != new.source.session:
+            self.moved[old.source.session] = new.source.session or ""
             self.decided_anew[old.source.session] = f"what was decided there was decided anew on {day(new.created)}: {new.id}"
+
+    def _best_said(self, session: str) -> str | None:
+        said = {key: each for key, each in self.signals.items() if self._is_said_in(key, session)}
+        return next((key for key, _ in order(said, self.weights)), None)
+
+    def _is_said_in(self, key: str, session: str) -> bool:
+        candidate = self.candidates.get(key)
+        return candidate is not None and candidate.is_talk and candidate.session == session
 
 
 def _memory(store: Store, id: MemoryId) -> Memory | None:
@@ -340,6 +384,7 @@ class _Serving:
             reasons,
             self._signals(key),
             memory,
+            session=memory.source.session,
         )
 
     def _said(self, key: str, score: float) -> Recalled | None:
@@ -349,33 +394,21 @@ class _Serving:
         page = self._page(PageId(key))
         if page is None:
             return None
-        text = candidate.text or self._stretch(page)
-        if not text or (not candidate.text and len(terms(text)) < _LEAST_TERMS):
+        text = candidate.text or best_stretch(page, self.store, self.wanted)
+        if not text or (not candidate.text and not says_something(text)):
             return None
-        heading = " ".join(text[: 2 * _HEADING].split())[:_HEADING]
         reasons = self._why(key, text, None)
         if candidate.session in self.ranked.decided_anew:
             reasons = (self.ranked.decided_anew[candidate.session], *reasons)
         place = candidate.time, round(score, 6), reasons, self._signals(key)
-        return Recalled(key, SAID, heading, text, *place, None, PageId(key), _SPEAKERS[candidate.kind])
+        speaker = _SPEAKERS[candidate.kind]
+        return Recalled(key, SAID, heading(text), text, *place, None, PageId(key), speaker, page.session, page.turn)
 
     def _page(self, id: PageId) -> Page | None:
         try:
             return self.store.page(id)
         except (NotFound, PageDamaged):  # an index may know what its store lost
             return None
-
-    def _stretch(self, page: Page) -> str:
-        """Of a page that was found by what stands around it: the stretch that shares most with the question."""
-        try:
-            stretches = list(read(page, self.store.content(page.digest)))
-        except (NotFound, PageDamaged):
-            return ""
-        return max((each.text for each in stretches), key=self._shared, default="")
-
-    def _shared(self, text: str) -> float:
-        low = lowered(text)
-        return sum(term.weight for term in self.wanted if next(hits(text, low, term), None) is not None)
 
     def _why(self, key: str, text: str, memory: Memory | None) -> tuple[str, ...]:
         uses = self.ranked.uses.get(memory.id) if memory is not None else None

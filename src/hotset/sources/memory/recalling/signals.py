@@ -28,16 +28,9 @@ _CLOSE = 0.45  # cosine that counts where no telling word is shared: see `source
 _CHAT = frozenset(CHAT.split())
 _WORD = re.compile(r"\S+")
 _EDGES = re.compile(r"^\W+|\W+$")
-_TO_THE_MODEL = re.compile(
-    r"\b(?:you|your|we)\b.{0,60}\b(?:recommend|suggest|told|talk|said|mention|discuss|provid|gave|list|explain|wr[io]te|shar"
-    r"|answer|propos|advi[sc]e)|\b(?:our|that|the|a) (?:previous|last|earlier|recent) (?:chat|conversation|discussion|session)\b"
-    r"|\bremind me\b",
-    re.IGNORECASE | re.DOTALL,
-)
-_OF_ONESELF = re.compile(r"\b(?:I|my|me|mine|we|our)\b")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _OWN_STATEMENT = re.compile(r"\b(?:I|I'm|I've|I'd|my|My|we|We|our|Our)\b")
-_FOR_A_NUMBER = re.compile(
+_NUMBER = re.compile(
     r"\bhow (?:many|much|long|often|old|far)\b|\bwhen (?:did|was|is|were)\b|\bwhat (?:time|date|year|day)\b", re.IGNORECASE
 )
 _NUMBER = re.compile(
@@ -153,19 +146,6 @@ def _together(one: Candidate | None, other: Candidate) -> Candidate:
 
 def _greater(one: float | None, other: float | None) -> float | None:
     return other if one is None else one if other is None else max(one, other)
-
-
-def asks_the_model(query: str) -> bool:
-    """Is it about what the model said, rather than what the person did?"""
-    return _TO_THE_MODEL.search(query) is not None
-
-
-def asks_of_oneself(query: str) -> bool:
-    return _OF_ONESELF.search(query) is not None
-
-
-def asks_for_a_number(query: str) -> bool:
-    return _FOR_A_NUMBER.search(query) is not None
 
 
 def has_number(text: str) -> bool:
