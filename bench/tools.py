@@ -14,9 +14,14 @@ percent, for
     dense_table         cosines of the table's vectors alone
     dense_minilm        cosines of MiniLM's vectors alone, of questions and of tools
 
-and, on half of the questions, hotset with the other half as its past: none of it, a tenth, all. Then libraries of 10,000 and
-100,000 tools: a find, a start with nothing changed, memory. Then FastMCP's search transform and hotset at 4,000 tools: the time
-of a search and of a call; and how many processes each starts for two searches and two calls over three stdio servers.
+Like compares with like: `hotset` ships no model that reads a sentence, so `dense_table` is the dense search beside it, and
+`dense_minilm` the one beside `hotset_minilm`.
+
+Then, on half of the questions, hotset with the other half as its past: none of it, a tenth, all. How true the score of a first
+result is (`tools_calibration.py`). Libraries of 10,000 and 100,000 tools: a find, a start with nothing changed, memory. 1,000
+skills with 10,000 functions: a process's first look at them, and that of the next process. FastMCP's search transform and hotset
+at 4,000 tools: the time of a search and of a call; and how many processes each starts for two searches and two calls over three
+stdio servers.
 
 FastMCP (PyPI) gets a virtual environment of its own in the user's cache folder at the first run, MiniLM's weights a folder there;
 neither is a dependency of hotset.
@@ -39,7 +44,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,6 +54,7 @@ import numpy as np
 import platformdirs
 
 from bench.results import quantile, tell
+from bench.tools_calibration import calibration
 from hotset.config import load
 from hotset.index.analysis import split
 from hotset.index.embed.asking import Asking
@@ -56,7 +62,6 @@ from hotset.index.embed.minilm import MiniLm
 from hotset.index.embed.minilm_weights import find_weights
 from hotset.index.embed.port import Embedder, Vectors
 from hotset.index.embed.table import Table
-from hotset.index.embed.wordwise import Wordwise
 from hotset.index.local import LocalIndex
 from hotset.nouns.embedding import OFF, Embedding
 from hotset.nouns.tool import Origin, Tool
@@ -100,8 +105,10 @@ def main() -> None:
         tell("tools", sets)  # each time: there are minutes between them
     for each in given:
         sets[f"{each.name}, with a past"] = history(each)
+    sets |= truth(given)
     for size in (10_000, 100_000):
         sets[f"{size:,} tools"] = {"hotset": at_size(given, size)}
+    sets["1,000 skills"] = {"hotset": skills()}
     tell("tools", sets)
     if python is not None:
         sets["latency 4,000 tools"] = latency(given, python)
@@ -181,6 +188,20 @@ def history(given: Set) -> dict[str, Figures]:
     return told
 
 
+def truth(given: Sequence[Set]) -> dict[str, dict[str, Figures]]:
+    """Of the scores, over the tools of all sets."""
+    groups = {"metatool": "metatool-multi"}  # they have the same tools
+    tools = [replace(tool, name=f"{each.name}/{tool.name}") for each in given if each.name not in groups for tool in each.tools]
+    there = {tool.name for tool in tools}
+    asked = [
+        (question.text, frozenset(f"{groups.get(each.name, each.name)}/{name}" for name in question.gold))
+        for each in given
+        for question in random.Random(_SEED).sample(each.questions, min(_QUESTIONS, len(each.questions)))
+    ]
+    table = Table()
+    return calibration(tools, [each for each in asked if each[1] <= there], lambda some: library(some, table))
+
+
 @contextmanager
 def library(tools: Sequence[Tool], table: Table, asking: Embedder | None = None, uses: Sequence[Use] = ()) -> Iterator[Finding]:
     folder = Path(tempfile.mkdtemp(prefix="hotset-bench-"))
@@ -189,7 +210,7 @@ def library(tools: Sequence[Tool], table: Table, asking: Embedder | None = None,
     )  # one by one each is a sync of the disk
     try:
         with LocalIndex(folder / FOLDER, table, asking, folds=False) as index:
-            finding = Finding(index, Uses(folder, table), Wordwise(table))
+            finding = Finding(index, table, Uses(folder, table))
             finding.sync(tools)
             assert index.fold()
             yield finding
@@ -272,7 +293,7 @@ def at_size(given: Sequence[Set], size: int) -> Figures:
     folder = Path(tempfile.mkdtemp(prefix="hotset-bench-"))
     try:
         with LocalIndex(folder / FOLDER, Table(), folds=False) as index:
-            built, _ = _timed(partial(_built, Finding(index), index, tools))
+            built, _ = _timed(partial(_built, Finding(index, Table()), index, tools))
         (folder / "tools.json").write_text(json.dumps([_as_json(tool) for tool in tools]))
         (folder / "questions.json").write_text(json.dumps(questions))
         command = [sys.executable, "-c", _IN_A_PROCESS_OF_ITS_OWN, str(folder)]
@@ -309,6 +330,49 @@ def _as_json(tool: Tool) -> list[str]:
     return [tool.name, tool.source, tool.origin, tool.own_name, tool.description, tool.parameters.decode()]
 
 
+def skills() -> Figures:
+    """Seconds of the processor for the look at 1,000 skills with ten functions each, by one process and by the next one."""
+    with tempfile.TemporaryDirectory(prefix="hotset-bench-") as folder:
+        for number in range(_SKILLS):
+            place = Path(folder) / ".agents/skills" / f"skill-{number}"
+            (place / "scripts").mkdir(parents=True)
+            (place / "SKILL.md").write_text(f"---\nname: skill-{number}\ndescription: Fills in form {number}.\n---\nDo it.\n")
+            functions = (_FUNCTION.format(at=at, number=number) for at in range(_FUNCTIONS))
+            (place / "scripts/forms.py").write_text("\n\n".join(functions))
+        time.sleep(_SETTLED)
+        looks = [_looked(folder) for _ in range(2)]
+    return {"first_cpu_s": looks[0], "next_cpu_s": looks[1]}
+
+
+def _looked(folder: str) -> float:
+    told = subprocess.run([sys.executable, "-c", _LOOK, folder], capture_output=True, text=True, check=True).stdout
+    return round(float(told), 3)
+
+
+_SKILLS, _FUNCTIONS = 1000, 10
+_SETTLED = 2.5  # seconds, after which what was written may be kept
+_FUNCTION = """def act_{at}(path: str, times: int = {at}, quickly: bool = False) -> str:
+    \"\"\"Writes line {at} of form {number}.
+
+    Args:
+        path: where the form is
+        times: how often
+    \"\"\"
+    return path * times
+"""
+_LOOK = """
+import sys, time
+from pathlib import Path
+folder = Path(sys.argv[1])
+began = time.process_time()
+from hotset.sources.tools.found.kept import FILE, Kept
+from hotset.sources.tools.found.skills import find_skills, skill_folders
+found = find_skills(skill_folders(folder / "project", folder), Kept(folder / "data" / FILE))
+assert sum(len(skill.tools) for skill in found.skills) == 11_000
+print(time.process_time() - began)
+"""
+
+
 _IN_A_PROCESS_OF_ITS_OWN = """
 import json, pathlib, sys, time
 folder = pathlib.Path(sys.argv[1])
@@ -319,13 +383,12 @@ questions = json.loads((folder / "questions.json").read_text())
 del rows
 wall, cpu = time.perf_counter(), time.process_time()
 from hotset.index.embed.table import Table
-from hotset.index.embed.wordwise import Wordwise
 from hotset.index.local import LocalIndex
 from hotset.sources.tools.finding import Finding
 from hotset.sources.tools.uses import Uses
 table = Table()
 with LocalIndex(folder / "index", table, folds=False) as index:
-    finding = Finding(index, Uses(folder, table), Wordwise(table))
+    finding = Finding(index, table, Uses(folder, table))
     assert finding.sync(tools) == 0
     started, started_cpu = time.perf_counter() - wall, time.process_time() - cpu
     del tools

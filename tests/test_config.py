@@ -14,7 +14,7 @@ from hotset.nouns.knobs import NEVER, Knobs, Limit
 from hotset.nouns.page import Kind
 from hotset.nouns.profiles import POLICY_NAMES, PROFILES
 from hotset.nouns.remembering import Remembering
-from hotset.nouns.tool import Tooling
+from hotset.nouns.tool import Deferring, Tooling
 from hotset.window.policies import POLICIES
 
 
@@ -336,7 +336,15 @@ def test_tools_are_chosen_in_a_table_of_their_own(config):
     assert told == Tooling(limit=3, ghosts=0, call_seconds=5.0, skills=("~/more",), deny=("github__*",))
 
 
-@pytest.mark.parametrize("wrong", ["limit = 0", "ghosts = -1", 'skills = "one"', "deny = [1]", "nothing = 1", "enabled = 3"])
+@pytest.mark.parametrize("mode", list(Deferring))
+def test_tools_are_deferred_where_somebody_says_so(config, mode):
+    assert config("").tooling.deferred is Deferring.OFF
+    assert config(f'[tools]\ndeferred = "{mode}"').tooling.deferred is mode
+
+
+@pytest.mark.parametrize(
+    "wrong", ["limit = 0", "ghosts = -1", 'skills = "one"', "deny = [1]", "nothing = 1", "enabled = 3", "deferred = true"]
+)
 def test_a_setting_of_tools_that_cannot_be_is_named(config, wrong):
     with pytest.raises(BadConfig, match=wrong.split(" ", maxsplit=1)[0]):
         config(f"[tools]\n{wrong}")

@@ -139,7 +139,8 @@ class Config:
         """What holds for an agent, by its name: kinds of agents are profiles too."""
         if self.knobs is not None:
             return self.knobs
-        return replace(PROFILES.get(self.profile or agent, PROFILES[DEFAULT]), **self.own_knobs)
+        known = PROFILES.get(self.profile or agent, PROFILES[DEFAULT])
+        return replace(known, **self.own_knobs) if self.own_knobs else known
 
 
 def load(

@@ -14,7 +14,7 @@ from hotset.nouns.knobs import NEVER, Knobs, Limit, Prefetch, Prefetching
 from hotset.nouns.page import Kind
 from hotset.nouns.profiles import POLICY_NAMES
 from hotset.nouns.remembering import Remembering
-from hotset.nouns.tool import Tooling
+from hotset.nouns.tool import Deferring, Tooling
 
 _KNOBS = {each.name: str(each.type) for each in fields(Knobs) if each.name != "window"}
 """What `[window]` may say of the knobs, by type; the window's own size is `budget`."""
@@ -157,6 +157,12 @@ def _prefetching(name: str, value: object, origin: str) -> Prefetching:
     return Prefetching(str(value))
 
 
+def _deferring(name: str, value: object, origin: str) -> Deferring:
+    if value not in tuple(Deferring):
+        raise BadConfig(f"{name} of {origin} must be one of {', '.join(Deferring)}, not {value!r}")
+    return Deferring(str(value))
+
+
 def _at_most_one(name: str, value: object, origin: str) -> float:
     if (number := _number(name, value, origin)) > 1:
         raise BadConfig(f"{name} of {origin} must be from 0 to 1, not {value!r}")
@@ -176,6 +182,7 @@ _READERS: Mapping[str, Callable[[str, object, str], Any]] = {
     "bool": _truth,
     "str": _policy,
     "Prefetch": _prefetch,
+    "Deferring": _deferring,
     "Limit": _limit,
     "Mapping[Kind, Limit]": _limits_of_kinds,
     "Mapping[str, Limit]": _limits_of_tools,

@@ -130,6 +130,34 @@ def test_nothing_is_known_on_a_fresh_machine_and_that_is_said(desk: Desk):
     assert desk.run("tools", "restore", "created__nothing").code == 1
 
 
+def test_where_nothing_fits_that_is_said_and_the_nearest_is_marked(notes: Desk):
+    told = notes.run("tools", "find", "resize these photographs")
+    as_json = notes.run("tools", "find", "resize these photographs", "--json").json()
+
+    assert "nothing fits well" in told.err
+    assert "tools list" in told.err
+    assert all(each["unlikely"] for each in as_json)
+    assert not notes.run("tools", "find", "read a note", "--json").json()[0]["unlikely"]
+
+
+def test_a_skill_of_the_project_is_found_by_its_description_with_what_it_needs(desk: Desk):
+    folder = desk.project / ".agents" / "skills" / "invoices"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(
+        "---\nname: invoices\ndescription: Writes an invoice for a customer.\n---\nThe secret recipe.\n"
+    )
+    told = desk.run("tools", "find", "write an invoice")
+    (as_json,) = desk.run("tools", "find", "write an invoice", "--json").json()
+
+    assert "Writes an invoice for a customer." in told.out
+    assert "hotset tools approve invoices" in told.err
+    assert as_json["needs"] == "hotset tools approve invoices"
+    assert "recipe" not in told.out + told.err
+    assert desk.run("tools", "use", "invoices").code == 1
+    assert desk.run("tools", "approve", "invoices", "--yes").code == 0
+    assert "recipe" in desk.run("tools", "use", "invoices").out
+
+
 def test_a_server_that_never_answers_holds_up_no_call_of_another(notes: Desk):
     mute = {"command": sys.executable, "args": ["-I", "-S", "-c", f"open({str(notes.home / 'asked')!r}, 'w'); input(); input()"]}
     servers = next(path for path in notes.home.rglob("servers.json"))

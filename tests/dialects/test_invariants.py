@@ -100,7 +100,7 @@ _GEMINI = {
 }
 _ITEMS = {
     "model": "gpt-5.4",
-    "tools": [{"type": "function", "name": "read", "defer_loading": True}],
+    "tools": [{"type": "function", "name": "read", "defer_loading": True}, {"type": "tool_search"}],
     "input": [
         {"role": "user", "content": "u"},
         {"type": "reasoning", "id": "rs_1", "summary": []},
@@ -111,6 +111,16 @@ _ITEMS = {
         {"type": "reasoning", "id": "rs_2", "summary": []},
         {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "x"}]},
         {"role": "user", "content": "u"},
+    ],
+}
+_SEARCHING = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
+_SEARCHED = {
+    "model": "gpt-5.4",
+    "tools": [{"type": "tool_search", "execution": "client", "parameters": {}}],
+    "input": [
+        {"role": "user", "content": "u"},
+        {"type": "tool_search_call", "call_id": "a", "execution": "client", "status": "completed", "arguments": {}},
+        {"type": "tool_search_output", "call_id": "a", "execution": "client", "status": "completed", "tools": []},
     ],
 }
 
@@ -224,6 +234,13 @@ MORE_FAULTS = [
     (22, "tools.0.name", RESPONSES, _ITEMS, _set(("tools", 0, "name"), "x" * 65)),
     (22, "tools.0.defer_loading", RESPONSES, _ITEMS, _set(("model",), "gpt-5.3")),
     (12, "messages.3", ANTHROPIC, _CLAUDE, _insert((M, 3), {"role": "system", "content": "s"})),
+    (10, "tools", ANTHROPIC, _CLAUDE, _set(("tools",), [{"name": name, "defer_loading": True} for name in ("Read", "Bash")])),
+    (10, "tools.1", ANTHROPIC, _CLAUDE, _set(("tools", 1), {"name": "Bash", "defer_loading": True} | _MARK)),
+    (10, "tools.1", ANTHROPIC, _CLAUDE, _insert(("tools", 1), _SEARCHING | {"defer_loading": True})),
+    (22, "tools", RESPONSES, _ITEMS, _drop("tools", 1)),
+    (22, "tools", RESPONSES, _ITEMS, _drop("tools", 0)),
+    (20, "input.1", RESPONSES, _SEARCHED, _drop("input", 2)),
+    (20, "input.1", RESPONSES, _SEARCHED, _drop("input", 1)),
 ]
 
 
@@ -331,6 +348,27 @@ _ANSWER = {"role": "user", "content": [_result("a")]}
             {"input": [{"type": "reasoning", "summary": [], "encrypted_content": "e"}, {"role": "user", "content": "stop"}]},
         ),
         (CHAT, {"model": "mistral-small", M: [{"role": "assistant", "content": "pre", "prefix": True}]}),
+        (ANTHROPIC, {**_CLAUDE, "tools": [_SEARCHING, {"name": "Bash", "defer_loading": True}, {"name": "Read"} | _MARK]}),
+        (ANTHROPIC, {**_CLAUDE, "tools": [{"name": "Bash", "defer_loading": False} | _MARK, {"name": "Read"}]}),
+        (
+            RESPONSES,
+            {
+                "model": "gpt-5.4",
+                "tools": [
+                    {"type": "tool_search"},
+                    {"type": "namespace", "name": "crm", "tools": [{"type": "function", "name": "a", "defer_loading": True}]},
+                ],
+                "input": [
+                    {"type": "tool_search_call", "execution": "server", "call_id": None, "arguments": {"paths": ["crm"]}},
+                    {"type": "tool_search_output", "execution": "server", "call_id": None, "tools": []},
+                    {"role": "user", "content": "u"},
+                ],
+            },
+        ),
+        (
+            RESPONSES,
+            {"model": "gpt-5.4", "tools": [{"type": "mcp", "defer_loading": True}, {"type": "tool_search"}], "input": "u"},
+        ),
         (
             CHAT,
             {

@@ -10,8 +10,9 @@ import msgspec
 
 from hotset.errors import NotFound, ToolFailed
 from hotset.nouns.tool import Ghost, Origin, Source
-from hotset.runtime.toolbox import Used
+from hotset.runtime.toolbox import Fitting, Used
 from hotset.sources.tools.callables import Bound, bound
+from hotset.sources.tools.catalogue import Known
 from hotset.sources.tools.content import returned, text_of
 
 
@@ -48,8 +49,11 @@ class Shelf:
         best = sorted(((score, tool) for score, tool in scored if score), key=lambda each: (-each[0], each[1].name))
         return tuple(Ghost(tool, score / best[0][0]) for score, tool in best[:limit])
 
-    def told(self, ghosts: Sequence[Ghost], max_tokens: int) -> str:
-        del max_tokens
+    def look_for(self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = "") -> Fitting:
+        return Fitting(self.find(query, limit, only, session=session))
+
+    def told(self, ghosts: Sequence[Ghost], max_tokens: int, waiting: Sequence[Known] = ()) -> str:
+        del max_tokens, waiting
         lines = [f"{ghost.tool.name} [{ghost.score:.2f}] {ghost.tool.parameters.decode()}" for ghost in ghosts]
         return "\n".join(lines) or "[hotset: no tool fits; ask in other words]"
 

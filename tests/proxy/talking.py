@@ -137,13 +137,13 @@ def asked(request: Received) -> Request:
 def assert_each_extends_the_one_before(requests: Sequence[Received]) -> None:
     """The property that prompt caches live on: nothing that was sent once is sent otherwise."""
     for before, after in zip(map(asked, requests), map(asked, requests[1:]), strict=False):
-        said, then = ([_meant(message) for message in request.messages] for request in (before, after))
+        said, then = ([meant(message) for message in request.messages] for request in (before, after))
         assert then[: len(said)] == said
         assert after.tools == before.tools
         assert after.system == before.system
 
 
-def _meant(message: Message) -> Any:
+def meant(message: Message) -> Any:
     """A message as its reader sees it: clients spell their JSON in their own way, and drop what no model reads."""
     fields = json.loads(message.raw)
     blocks = fields.get("content")

@@ -60,6 +60,10 @@ class World:
         return found
 
 
+def told_in(body: str) -> str:
+    return json.dumps(json.loads(body)["messages"], ensure_ascii=False)
+
+
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[Callable[..., World]]:
     with contextlib.ExitStack() as stack:
@@ -83,6 +87,21 @@ def test_a_session_that_is_quiet_becomes_an_episode(world):
     (episode,) = here.episodes()
     assert "export of invoices" in episode.title
     assert episode.source.by == "rules"
+
+
+@pytest.mark.row("M3")
+def test_a_session_with_the_words_of_an_earlier_one_is_told_what_came_of_it_and_each_keeps_its_own(world):
+    answers = iter(["The export is there now.", "It is there, as before.", "Going on.", "Going on, too."])
+    here = world(lambda _: Say(next(answers)), memory=SOON)
+    first = here.says(GOAL, session="one")
+    assert "retrieve_context(id=" not in told_in(first)
+    here.episodes()
+    again = here.says(GOAL, session="two")
+    assert "retrieve_context(id=" in told_in(again)
+    on = here.says(GOAL, "The export is there now.", "go on", session="one")
+    assert "retrieve_context(id=" not in told_in(on), "an earlier session is told what a later one with the same words was"
+    also = here.says(GOAL, "It is there, as before.", "go on", session="two")
+    assert told_in(also).startswith(told_in(again)[:-1])
 
 
 @pytest.mark.row("M5")

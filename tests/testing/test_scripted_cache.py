@@ -149,9 +149,22 @@ def test_the_mark_itself_is_not_part_of_what_is_cached():
     assert b"cache_control" not in inside.messages[0].raw
 
 
-def test_deferred_tools_do_not_enter_the_prefix():
-    tools = [{"name": "a", "input_schema": {}}, {"name": "b", "input_schema": {}, "defer_loading": True}]
-    assert len(marked_prompt({"model": "m", "messages": [], "tools": tools}).tools) == 1
+def test_deferred_tools_do_not_enter_the_prefix_and_stand_where_they_are_referred_to():
+    tools = [{"name": "a", "input_schema": {}}, *({"name": name, "input_schema": {}, "defer_loading": True} for name in "bc")]
+    references = [{"type": "tool_reference", "tool_name": name} for name in ("c", "gone")]
+    result = {"type": "tool_result", "tool_use_id": "t", "content": references}
+
+    def prompt(count, *blocks):
+        return marked_prompt({"model": "m", "messages": [{"role": "user", "content": list(blocks)}], "tools": tools[:count]})
+
+    none, one, two = (prompt(count).tools for count in (1, 2, 3))
+    assert none == one[:1]
+    assert one == two
+    assert len(one) == 2, "the first deferred tool puts a line in front of the conversation"
+    [shown] = prompt(3, result).messages
+    assert b'{"name":"c","input_schema":{}' in shown.raw
+    assert b'"tool_name":"gone"' in shown.raw
+    assert b'"tool_name":"c"' not in shown.raw
 
 
 def plain(tokens, **fields):

@@ -218,3 +218,32 @@ def test_arguments_given_as_text_are_said_as_they_are():
     ):
         completion = gpt.chat.completions.create(model="gpt-5.5", messages=ASKED)
         assert completion.choices[0].message.tool_calls[0].function.arguments == '{"pattern": "a'
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_search_that_its_client_runs_is_said_as_one_and_what_it_loaded_is_called_by_its_namespace(streamed):
+    schema = {"type": "object", "properties": {}}
+    search = {"type": "tool_search", "execution": "client", "description": "Finds.", "parameters": schema}
+    loaded = {"type": "function", "name": "crm", "parameters": schema, "strict": False, "defer_loading": True}
+    script = [Say(calls=(Call("tool_search", {"goal": "x"}, "one"),)), Say(calls=(Call("crm", {}, "two"),))]
+
+    with (
+        ScriptedUpstream(script, strict=True) as upstream,
+        openai.OpenAI(base_url=upstream.openai_url, api_key="k", max_retries=0) as client,
+    ):
+
+        def ask(items):
+            asked = {"model": "gpt-5.4", "input": items, "tools": [search]}
+            if not streamed:
+                return client.responses.create(**asked).output
+            with client.responses.stream(**asked) as events:
+                for _ in events:
+                    pass
+                return events.get_final_response().output
+
+        [called] = ask(ASKED)
+        assert (called.type, called.execution, called.call_id) == ("tool_search_call", "client", "call_one")
+        assert called.arguments == {"goal": "x"}
+        found = {"type": "tool_search_output", "execution": "client", "call_id": called.call_id, "tools": [loaded]}
+        [used] = ask([*ASKED, called.model_dump(exclude_none=True), found])
+        assert (used.type, used.name, used.namespace) == ("function_call", "crm", "crm")

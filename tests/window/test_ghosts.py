@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from hotset.nouns.message import Tool, ToolSpec
+from hotset.nouns.message import Loading, Tool, ToolSpec
 from hotset.nouns.tool import Ghost, Origin
 from hotset.nouns.tool import Tool as LibraryTool
-from hotset.window.ghosts import beside, defers, ghost_spec, speaks_of
+from hotset.window.ghosts import beside, defers, found_spec, ghost_spec, speaks_of
 
 OBJECT = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
 
@@ -153,3 +153,23 @@ def test_a_long_prompt_that_speaks_of_much_else_does_not_ask_for_a_tool():
 )
 def test_a_client_that_searches_its_own_tools_is_recognised(raw, deferred):
     assert defers([Tool("a", json.dumps(raw).encode())]) is deferred
+
+
+def test_a_tool_that_was_found_says_what_it_does_without_a_mark():
+    spec = found_spec(tool())
+
+    assert spec == ToolSpec("github__create_issue", "Create an issue on GitHub.", spec.parameters, Loading.WHEN_FOUND)
+    assert json.loads(spec.parameters) == OBJECT
+
+
+@pytest.mark.parametrize("schema", [b"{", b"[]", {"type": "object", "anyOf": [{"required": ["a"]}]}, {"type": "string"}])
+def test_a_found_tool_whose_schema_a_provider_might_refuse_tells_of_it_in_its_description(schema):
+    spec = found_spec(tool(schema))
+
+    assert json.loads(spec.parameters) == {"type": "object", "properties": {}}
+    assert spec.description.startswith("Create an issue on GitHub. Arguments, as a JSON schema: ")
+    assert len(found_spec(tool({"type": "string", "x": "y" * 5000})).description) == 1000
+
+
+def test_a_found_tool_whose_name_no_provider_takes_cannot_be_handed_over():
+    assert found_spec(tool(name="github.create issue")) is None

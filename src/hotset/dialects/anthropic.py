@@ -15,7 +15,7 @@ from hotset.dialects.port import Violation
 from hotset.dialects.reply import read
 from hotset.dialects.view import View
 from hotset.nouns.link import Link
-from hotset.nouns.message import Answer, DialectName, Message, Part, Reply, Request, Span, ToolSpec
+from hotset.nouns.message import Answer, DialectName, Message, Part, Reply, Request, Span, Tool, ToolSpec
 from hotset.nouns.page import Chain, Kind, Role
 from hotset.nouns.window import Hidden
 
@@ -81,11 +81,23 @@ class Anthropic:
     def offer(self, body: bytes, tools: Sequence[ToolSpec]) -> bytes:
         return anthropic_changes.offer(body, tools)
 
+    def declared(self, tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
+        return anthropic_changes.declared(tools)
+
     def injectable(self, request: Request, names: Collection[str]) -> bool:
         return anthropic_changes.injectable(request, names)
 
+    def can_defer(self, request: Request) -> bool:
+        return anthropic_changes.can_defer(request)
+
     def answer(self, results: Sequence[Answer]) -> tuple[bytes, ...]:
         return anthropic_changes.answer(results)
+
+    def referred(self, raw: bytes) -> tuple[str, ...]:
+        return anthropic_changes.referred(raw)
+
+    def spelled_out(self, raw: bytes, words: Mapping[str, str]) -> bytes:
+        return anthropic_changes.spelled_out(raw, words)
 
     def say(self, text: str) -> Message:
         return _said(anthropic_changes.say(text))

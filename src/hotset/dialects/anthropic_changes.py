@@ -12,9 +12,13 @@ from hotset.dialects.reply import Understand
 from hotset.dialects.rewording import Slot
 from hotset.dialects.splice import splice
 from hotset.nouns.link import Link
-from hotset.nouns.message import Answer, Message, Request, Span, ToolSpec
+from hotset.nouns.message import Answer, Loading, Message, Request, Span, Tool, ToolSpec
 from hotset.nouns.page import Chain, Role
 from hotset.nouns.window import Hidden
+
+_REFERENCE = "tool_reference"
+_SEARCHES = "tool_search_tool_"
+"""How the types of the provider's own searches begin."""
 
 
 def slots(message: Node) -> Iterator[Slot | None]:
@@ -34,11 +38,31 @@ def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
     names = [wire.as_text(wire.as_object(tool).get("name")) for tool in theirs]
     # The client marked its last tool as the end of what the provider caches: it must stay the last.
     is_marked = bool(theirs and wire.as_object(theirs[-1]).get("cache_control"))
-    return changes.offer(outer, tools, _tool, names, before_last=is_marked)
+    return changes.offer(outer, declared(tools), names, before_last=is_marked)
+
+
+def declared(tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
+    return changes.declared(tools, _tool)
+
+
+def can_defer(request: Request) -> bool:
+    """Not where the provider searches the client's tools: it would find ours, and the client's history would name them."""
+    return not any(wire.as_text(_fields(tool.raw).get("type")).startswith(_SEARCHES) for tool in request.tools)
 
 
 def answer(results: Sequence[Answer]) -> tuple[bytes, ...]:
     return (wire.encode({"role": "user", "content": [_result(each) for each in results]}),) if results else ()
+
+
+def referred(raw: bytes) -> tuple[str, ...]:
+    return tuple(name for _, names in _referring(raw) for name in names)
+
+
+def spelled_out(raw: bytes, words: Mapping[str, str]) -> bytes:
+    edits = [
+        (content.span, wire.encode("\n".join(words.get(name, name) for name in names))) for content, names in _referring(raw)
+    ]
+    return splice(raw, edits)
 
 
 def say(text: str) -> bytes:
@@ -96,20 +120,45 @@ def _result_slots(block: Node, content: Node | None) -> Iterator[Slot | None]:
         kind = says(members, "type")
         if kind == "text" and is_text(members, "text"):
             yield rewording.text(members["text"])
-        elif kind == "tool_reference":
+        elif kind == _REFERENCE:
             yield None  # it makes a deferred tool callable: as a text it would not
         else:
             yield rewording.text_block(each)
 
 
+def _fields(raw: bytes) -> dict[str, Any]:
+    return wire.as_object(wire.lenient(raw))
+
+
+def _referring(raw: bytes) -> Iterator[tuple[Node, list[str]]]:
+    """What the results in a message or block refer to tools with, and to which."""
+    if _REFERENCE.encode() not in raw:
+        return
+    for block in _block_nodes(node(raw)):
+        content = block.members().get("content")
+        inner = [each.members() for each in content.elements()] if content is not None else []
+        names = [says(each, "tool_name") for each in inner if says(each, "type") == _REFERENCE]
+        if content is not None and names:
+            yield content, names
+
+
+def _block_nodes(said: Node) -> Sequence[Node]:
+    """A block, or the blocks of a message, at their places."""
+    members = said.members()
+    return members["content"].elements() if "role" in members and "content" in members else (said,)
+
+
 def _tool(tool: ToolSpec) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "input_schema": changes.schema(tool)}
+    declared = {"name": tool.name, "description": tool.description, "input_schema": changes.schema(tool)}
+    return declared | {"defer_loading": True} if tool.loading is Loading.WHEN_FOUND else declared
 
 
 def _result(given: Answer) -> dict[str, Any]:
     block = {"type": "tool_result", "tool_use_id": given.call, "content": changes.plain(given.text)}
     if given.failed:  # then it may say nothing but text
         return block | {"is_error": True}
+    if given.tools:  # the provider shows each definition here; beside references nothing else may stand
+        return block | {"content": [{"type": _REFERENCE, "tool_name": each.name} for each in given.tools]}
     if not given.images:
         return block
     sources = [{"type": "base64", "media_type": each.media, "data": each.data} for each in given.images]

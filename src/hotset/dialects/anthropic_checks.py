@@ -17,7 +17,7 @@ from hotset.dialects.checks_recall import Recall
 from hotset.dialects.images import size_of_source
 from hotset.dialects.invariants import broken
 from hotset.dialects.port import Violation
-from hotset.nouns.message import Request
+from hotset.nouns.message import Request, Tool
 
 _MAX_BODY = 32_000_000
 _MAX_MESSAGES = 100_000
@@ -422,10 +422,33 @@ def _tools(now: _Conversation) -> Iterator[Violation]:
         yield broken(10, "tools", problem="tools: Tool names must be unique.")
     if not names:
         return
+    yield from _deferred(now.request.tools)
     for index, said in now.unusual:
         for place, name in said.references:
             if name not in names:
                 yield broken(10, f"messages.{index}{place}", problem=f"Tool reference '{name}' not found in available tools")
+
+
+def _deferred(tools: Sequence[Tool]) -> Iterator[Violation]:
+    """Some tool is there from the start, and none that is not stands where a cached prefix ends."""
+    deferred = [(index, tree) for index, tool in enumerate(tools) if (tree := _if_deferred(tool.raw))]
+    if deferred and len(deferred) == len(tools):
+        yield broken(10, "tools", problem="All tools have defer_loading set. At least one tool must be non-deferred.")
+    for index, tree in deferred:
+        if tree.get("cache_control"):
+            problem = (
+                f"Tool '{tree.get('name')}' cannot have both defer_loading=true and cache_control set."
+                " Tools with defer_loading cannot use prompt caching."
+            )
+            yield broken(10, f"tools.{index}", problem=problem)
+        elif wire.as_text(tree.get("type")).startswith("tool_search_tool_"):
+            yield broken(10, f"tools.{index}", problem=f"tools.{index}: a tool search tool cannot have defer_loading set")
+
+
+def _if_deferred(raw: bytes) -> dict[str, Any]:
+    """The tool's fields, where it is deferred."""
+    tree = wire.as_object(wire.lenient(raw)) if b"defer_loading" in raw else {}
+    return tree if tree.get("defer_loading") is True else {}
 
 
 def _empty(now: _Conversation) -> Iterator[Violation]:

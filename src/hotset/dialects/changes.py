@@ -14,7 +14,7 @@ from hotset.dialects.reply import Understand
 from hotset.dialects.rewording import Slots, reword
 from hotset.dialects.splice import splice
 from hotset.nouns.link import Link
-from hotset.nouns.message import Message, Part, Request, Span, ToolSpec
+from hotset.nouns.message import Message, Part, Request, Span, Tool, ToolSpec
 from hotset.nouns.page import Chain, Kind, Role
 from hotset.nouns.window import Hidden
 
@@ -25,7 +25,11 @@ _MOST_OF_OPENAI = 128  # tools; its own limit
 _PROBE = 16  # tokens; a client that asks for so few wants to know whether the model answers, not what
 
 
-def offer(outer: Envelope, tools: Sequence[ToolSpec], form: Form, declared: Iterable[str], *, before_last: bool = False) -> bytes:
+def declared(tools: Iterable[ToolSpec], form: Form) -> tuple[Tool, ...]:
+    return tuple(Tool(tool.name, wire.encode(form(tool))) for tool in tools)
+
+
+def offer(outer: Envelope, tools: Sequence[Tool], declared: Iterable[str], *, before_last: bool = False) -> bytes:
     """The body with these tools among the client's, last or before its last. Unchanged where the client offers none.
 
     Raises `ValueError` where a name, `declared` by the client or among ours, would come twice.
@@ -38,7 +42,7 @@ def offer(outer: Envelope, tools: Sequence[ToolSpec], form: Form, declared: Iter
     names = [*declared, *(tool.name for tool in tools)]
     if twice := {tool.name for tool in tools if names.count(tool.name) > 1}:
         raise ValueError(f"these tools would be offered twice: {', '.join(sorted(twice))}")
-    ours = b",".join(wire.encode(form(tool)) for tool in tools)
+    ours = b",".join(tool.raw for tool in tools)
     last = theirs[-1]
     here, new = (last.start, ours + b",") if before_last else (last.end, b"," + ours)
     return splice(outer.body, [(Span(here, here), new)])

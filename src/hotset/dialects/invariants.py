@@ -96,10 +96,12 @@ _EVERY = (
     Invariant(
         10,
         "anthropic",
-        "Tool names are unique, and every tool that is referred to is declared in this request.",
+        "Tool names are unique, every tool that is referred to is declared in this request, and of those that are deferred"
+        " none is marked for the cache, none is a search, and not all are.",
         "{problem}",
         codes=("tool_name_conflict", "tool_reference_unresolved", "available_tools_limit_exceeded"),
-        pattern=r"Tool names must be unique|Tool reference '.*' not found",
+        pattern=r"Tool names must be unique|Tool reference '.*' (?:not found|has no corresponding)|have defer_loading set"
+        r"|cannot have (?:both )?defer_loading",
     ),
     Invariant(
         11,
@@ -191,9 +193,11 @@ _EVERY = (
     Invariant(
         22,
         "openai",
-        "A function's name has 1 to 64 of a-z, A-Z, 0-9, _ and -; tools are deferred only from gpt-5.4 on.",
+        "A function's name has 1 to 64 of a-z, A-Z, 0-9, _ and -; tools are deferred only from gpt-5.4 on, and only beside"
+        " a tool_search; one that the provider runs has a deferred tool to find.",
         "{problem}",
-        pattern=r"string does not match pattern|Invalid '(?:tools|messages|input)\[.*name'|defer_loading",
+        pattern=r"string does not match pattern|Invalid '(?:tools|messages|input)\[.*name'"
+        r"|defer_loading|tools\.tool_search",
     ),
     Invariant(
         23,

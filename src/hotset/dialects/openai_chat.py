@@ -15,7 +15,7 @@ from hotset.dialects.port import Violation
 from hotset.dialects.reply import openai_refusal, read
 from hotset.dialects.view import View
 from hotset.nouns.link import Link
-from hotset.nouns.message import Answer, DialectName, Message, Part, Reply, Request, Span, ToolSpec
+from hotset.nouns.message import Answer, DialectName, Message, Part, Reply, Request, Span, Tool, ToolSpec
 from hotset.nouns.page import Chain, Kind, Role
 from hotset.nouns.window import Hidden
 
@@ -75,11 +75,26 @@ class OpenAIChat:
     def offer(self, body: bytes, tools: Sequence[ToolSpec]) -> bytes:
         return openai_chat_changes.offer(body, tools)
 
+    def declared(self, tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
+        return openai_chat_changes.declared(tools)
+
     def injectable(self, request: Request, names: Collection[str]) -> bool:
         return openai_chat_changes.injectable(request, names)
 
+    def can_defer(self, request: Request) -> bool:
+        del request
+        return False  # the dialect has no form for it
+
     def answer(self, results: Sequence[Answer]) -> tuple[bytes, ...]:
         return openai_chat_changes.answer(results)
+
+    def referred(self, raw: bytes) -> tuple[str, ...]:
+        del raw
+        return ()
+
+    def spelled_out(self, raw: bytes, words: Mapping[str, str]) -> bytes:
+        del words
+        return raw
 
     def say(self, text: str) -> Message:
         return _said(openai_chat_changes.say(text))

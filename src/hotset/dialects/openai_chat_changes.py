@@ -9,7 +9,7 @@ from typing import Any
 from hotset.dialects import changes, envelope, rewording, wire
 from hotset.dialects.node import Node, is_text, says
 from hotset.dialects.rewording import Slot
-from hotset.nouns.message import Answer, Request, ToolSpec
+from hotset.nouns.message import Answer, Request, Tool, ToolSpec
 
 THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
 """Where providers that speak this dialect put what a model thought; the first that is there is read."""
@@ -30,7 +30,11 @@ def slots(message: Node) -> Iterator[Slot | None]:
 def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
     outer = envelope.opened(body, "messages")
     names = [tool.name for key in ("tools", "functions") for tool in outer.tools(key, _name)]
-    return changes.offer(outer, tools, _tool, names)
+    return changes.offer(outer, declared(tools), names)
+
+
+def declared(tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
+    return changes.declared(tools, _tool)
 
 
 def answer(results: Sequence[Answer]) -> tuple[bytes, ...]:

@@ -31,9 +31,10 @@ _PAIRED = {
     "computer_call": "computer_call_output",
     "shell_call": "shell_call_output",
     "apply_patch_call": "apply_patch_call_output",
+    "tool_search_call": "tool_search_output",
 }
 _OUTPUTS = {output: call for call, output in _PAIRED.items()}
-_ANSWERED_BY_CLIENT = ("function_call", "custom_tool_call", "computer_call")
+_ANSWERED_BY_CLIENT = ("function_call", "custom_tool_call", "computer_call", "tool_search_call")
 
 
 def check_chat(request: Request, original: Request | None, recall: Recall[dict[str, Any]] | None = None) -> tuple[Violation, ...]:
@@ -62,7 +63,13 @@ def check_responses(
         for i, item in enumerate(items)
         if item.get("type") == "function_call" and "name" in item
     ]
-    found = [*_items_paired(request, items), *_reasoning_followed(items), *_names(request, names), *_deferred(request)]
+    found = [
+        *_items_paired(request, items),
+        *_reasoning_followed(items),
+        *_names(request, names),
+        *_deferred(request),
+        *_searched(request),
+    ]
     if original is not None and original is not request:
         found += _reasoning_kept(items, recall.of(original.messages))
     return tuple(found)
@@ -95,7 +102,7 @@ def _item_fields(raw: bytes) -> dict[str, Any]:
     tree = wire.as_object(wire.lenient(raw))
     if tree.get("type") == "reasoning":
         return tree  # it may not be altered
-    return {name: tree[name] for name in ("type", "id", "call_id", "role", "name", "async") if name in tree}
+    return {name: tree[name] for name in ("type", "id", "call_id", "role", "name", "async", "execution") if name in tree}
 
 
 _CHAT = fresh_chat_recall()
@@ -157,6 +164,26 @@ def _deferred(request: Request) -> Iterator[Violation]:
             yield broken(22, where, problem=f"'{where}' is not supported with model {request.model}")
 
 
+def _searched(request: Request) -> Iterator[Violation]:
+    """Deferred tools and the search for them come together, unless the client runs the search and brings the tools itself."""
+    telling = [tool.raw for tool in request.tools if b"defer_loading" in tool.raw or tool.name == "tool_search"]
+    trees = [wire.as_object(wire.lenient(raw)) for raw in telling]
+    searches = [tree for tree in trees if tree.get("type") == "tool_search"]
+    deferred = any(_has_deferred(tree) for tree in trees)
+    if deferred and not searches:
+        problem = "Invalid Value: 'tools.defer_loading'. Deferred tools require tools.tool_search."
+        yield broken(22, "tools", problem=problem)
+    if not deferred and any(tree.get("execution") != "client" for tree in searches):
+        problem = "Invalid Value: 'tools.tool_search'. tools.tool_search requires at least one deferred tool."
+        yield broken(22, "tools", problem=problem)
+
+
+def _has_deferred(tool: dict[str, Any]) -> bool:
+    """Is it deferred, or one of a namespace's?"""
+    inner = map(wire.as_object, wire.as_list(tool.get("tools")))
+    return any(each.get("defer_loading") is True for each in (tool, *inner))
+
+
 def _last_role(request: Request, messages: Sequence[dict[str, Any]]) -> Iterator[Violation]:
     if not messages or not _MISTRAL.search(request.model):
         return
@@ -200,6 +227,8 @@ def _items_paired(request: Request, items: Sequence[dict[str, Any]]) -> Iterator
     answered = {(_OUTPUTS[kind], _call_id(item)) for item in items if (kind := item.get("type")) in _OUTPUTS}
     for index, item in enumerate(items):
         kind, id = wire.as_text(item.get("type")), _call_id(item)
+        if item.get("execution") == "server":
+            continue  # a search of the provider's own, which has no call_id
         if kind in _PAIRED:
             called.add((kind, id))
             if kind in _ANSWERED_BY_CLIENT and (kind, id) not in answered and item.get("async") is not True:

@@ -27,7 +27,7 @@ from hotset.dialects.splice import splice
 from hotset.dialects.view import View
 from hotset.errors import Malformed
 from hotset.nouns.link import Link
-from hotset.nouns.message import Answer, DialectName, Message, Part, Reply, Request, Span, ToolSpec
+from hotset.nouns.message import Answer, DialectName, Message, Part, Reply, Request, Span, Tool, ToolSpec
 from hotset.nouns.page import Chain, Kind, Role
 from hotset.nouns.window import Hidden
 
@@ -92,11 +92,23 @@ class OpenAIResponses:
     def offer(self, body: bytes, tools: Sequence[ToolSpec]) -> bytes:
         return openai_responses_changes.offer(body, tools)
 
+    def declared(self, tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
+        return openai_responses_changes.declared(tools)
+
     def injectable(self, request: Request, names: Collection[str]) -> bool:
         return openai_responses_changes.injectable(request, names)
 
+    def can_defer(self, request: Request) -> bool:
+        return openai_responses_changes.can_defer(request)
+
     def answer(self, results: Sequence[Answer]) -> tuple[bytes, ...]:
         return openai_responses_changes.answer(results)
+
+    def referred(self, raw: bytes) -> tuple[str, ...]:
+        return openai_responses_changes.referred(raw)
+
+    def spelled_out(self, raw: bytes, words: Mapping[str, str]) -> bytes:
+        return openai_responses_changes.spelled_out(raw, words)
 
     def say(self, text: str) -> Message:
         return _said(openai_responses_changes.say(text))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from hotset.dialects import changes, envelope, rewording, wire
 from hotset.dialects.node import Node, is_text, says
 from hotset.dialects.rewording import Slot
-from hotset.nouns.message import Answer, Request, ToolSpec
+from hotset.nouns.message import Answer, Loading, Request, Tool, ToolSpec
+from hotset.nouns.tool import FIND_TOOLS
 
 CALLS = {
     "function_call": "arguments",
@@ -18,6 +19,9 @@ CALLS = {
     "apply_patch_call": "operation",
 }
 """Items by which the model calls a tool of the client's, and the field that says with what."""
+
+SEARCH, SEARCH_CALL, SEARCH_OUTPUT = "tool_search", "tool_search_call", "tool_search_output"
+"""The provider's own search for tools, a call of it, and what answers that."""
 
 _OF_CLIENTS_TOOLS = ("function_call_output", "custom_tool_call_output")
 """Outputs that may be a text or a list of any blocks; the others have the shape that their tool demands."""
@@ -40,11 +44,47 @@ def slots(item: Node) -> Iterator[Slot | None]:
 def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
     outer = envelope.opened(body, "input")
     names = [tool.name for tool in outer.tools("tools", lambda tool: wire.as_text(tool.get("name")))]
-    return changes.offer(outer, tools, _tool, names)
+    return changes.offer(outer, declared(tools), names)
+
+
+def declared(tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
+    """Those that load when they are found stand in the answer to the search that found them, and nowhere else."""
+    return changes.declared((tool for tool in tools if tool.loading is not Loading.WHEN_FOUND), _tool)
+
+
+def can_defer(request: Request) -> bool:
+    """Not where the client has a search of its own, of which there can be only one; nor where the provider keeps the reply: a
+    client that goes on from it by its id would be answered with calls of tools that it never heard of."""
+    return changes.params(request).get("store") is False and not any(tool.name == SEARCH for tool in request.tools)
 
 
 def answer(results: Sequence[Answer]) -> tuple[bytes, ...]:
-    return tuple(wire.encode({"type": "function_call_output", "call_id": each.call, "output": _output(each)}) for each in results)
+    return tuple(wire.encode(_found(each) if each.searched else _answered(each.call, _output(each))) for each in results)
+
+
+def referred(raw: bytes) -> tuple[str, ...]:
+    if SEARCH_OUTPUT.encode() not in raw:
+        return ()
+    match wire.lenient(raw):
+        case {"type": "tool_search_output", "execution": "client", "tools": [*loaded]}:
+            return tuple(wire.as_text(wire.as_object(tool).get("name")) for tool in loaded)
+        case _:
+            return ()
+
+
+def spelled_out(raw: bytes, words: Mapping[str, str]) -> bytes:
+    item = wire.as_object(wire.lenient(raw))
+    call = wire.as_text(item.get("call_id"))
+    match item:  # what the provider searched for and loaded itself is no business of ours
+        case {"type": "tool_search_call", "execution": "client"}:
+            given = wire.encode(item.get("arguments")).decode()
+            return wire.encode({"type": "function_call", "call_id": call, "name": FIND_TOOLS, "arguments": given})
+        case {"type": "tool_search_output", "execution": "client"}:
+            return wire.encode(_answered(call, "\n".join(words.get(name, name) for name in referred(raw)) or "(nothing)"))
+        case {"type": "function_call", "name": str(name), "namespace": str(space)} if name == space:  # a function that was loaded
+            return wire.encode({key: value for key, value in item.items() if key != "namespace"})
+        case _:
+            return raw
 
 
 def say(text: str) -> bytes:
@@ -93,6 +133,16 @@ def _output_slots(kind: str, item: Node, output: Node | None) -> Iterator[Slot |
         yield _text_slot(block) or (rewording.text_block(block, "input_text") if is_free else None)
 
 
+def _found(given: Answer) -> dict[str, Any]:
+    """The tools that a search found. There is no place for words: where it failed, it found nothing."""
+    tools = [_function(each) | {"defer_loading": True} for each in given.tools]
+    return {"type": SEARCH_OUTPUT, "call_id": given.call, "execution": "client", "status": "completed", "tools": tools}
+
+
+def _answered(call: str, output: str | list[dict[str, Any]]) -> dict[str, Any]:
+    return {"type": "function_call_output", "call_id": call, "output": output}
+
+
 def _output(given: Answer) -> str | list[dict[str, Any]]:
     text = changes.plain(given.text)
     images = [{"type": "input_image", "image_url": f"data:{each.media};base64,{each.data}"} for each in given.images]
@@ -100,6 +150,12 @@ def _output(given: Answer) -> str | list[dict[str, Any]]:
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
+    if tool.loading is not Loading.FINDS:
+        return _function(tool)
+    return {"type": SEARCH, "execution": "client", "description": tool.description, "parameters": changes.schema(tool)}
+
+
+def _function(tool: ToolSpec) -> dict[str, Any]:
     # Left out, `strict` is true here, and every parameter would have to be required.
     return {
         "type": "function",

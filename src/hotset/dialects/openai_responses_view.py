@@ -9,16 +9,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from hotset.dialects import wire
 from hotset.dialects.frames import Frame, event
+from hotset.dialects.openai_responses_changes import SEARCH_CALL
 from hotset.dialects.reply import error_of
-from hotset.dialects.view import DocumentView, Places, Read, Refuse, Round, StreamView, View, exchanged, observed, summed
+from hotset.dialects.view import (
+    OWN_SEARCH,
+    DocumentView,
+    OwnCall,
+    Places,
+    Read,
+    Refuse,
+    Round,
+    StreamView,
+    View,
+    exchanged,
+    observed,
+    summed,
+)
 from hotset.nouns.link import Link
 from hotset.nouns.message import Reply
+from hotset.nouns.tool import FIND_TOOLS
 from hotset.nouns.window import Hidden
 
 _BEGIN = frozenset({"response.created", "response.queued", "response.in_progress"})
@@ -167,7 +182,9 @@ def observe(reply: Reply, ours: Container[str], *, is_stored: bool) -> Round:
     items = [(message.raw, wire.as_object(wire.lenient(message.raw))) for message in reply.messages]
     raws = tuple(raw for raw, item in items if is_stored or not _is_bare(item))
     foreign = any(not _is_own(item, ours) for item in _for_the_client([item for _, item in items]))
-    return observed(reply, ours, raws, foreign=foreign)
+    searches = tuple(_search(item) for _, item in items if item.get("type") == SEARCH_CALL and _is_own(item, ours))
+    said = observed(reply, ours, raws, foreign=foreign)
+    return replace(said, calls=(*searches, *said.calls)) if searches else said
 
 
 def merge(bodies: Sequence[bytes], last: Round, ours: Container[str]) -> bytes:
@@ -256,7 +273,15 @@ def _call_id(item: dict[str, Any]) -> str:
     return wire.as_text(item.get("call_id"))
 
 
+def _search(item: dict[str, Any]) -> OwnCall:
+    given = item.get("arguments")
+    arguments = wire.encode_text(given) if isinstance(given, str) else wire.encode(given)
+    return OwnCall(_call_id(item), FIND_TOOLS, arguments, searches=True)
+
+
 def _is_own(item: dict[str, Any], ours: Container[str]) -> bool:
+    if item.get("type") == SEARCH_CALL:  # where a client searches itself, ours is a function
+        return item.get("execution") == "client" and OWN_SEARCH in ours
     return item.get("type") == "function_call" and item.get("name") in ours
 
 

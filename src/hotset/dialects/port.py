@@ -8,7 +8,7 @@ from typing import Protocol
 
 from hotset.dialects.view import View
 from hotset.nouns.link import Link
-from hotset.nouns.message import Answer, DialectName, Message, Reply, Request, ToolSpec
+from hotset.nouns.message import Answer, DialectName, Message, Reply, Request, Tool, ToolSpec
 from hotset.nouns.page import Chain
 from hotset.nouns.window import Hidden
 
@@ -79,13 +79,32 @@ class Dialect(Protocol):
         Raises `ValueError` where a name would come twice."""
         ...
 
+    def declared(self, tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
+        """These tools as `offer` writes them. Those that load when they are found are among them where the dialect wants that:
+        one that has them in its answers leaves them out."""
+        ...
+
     def injectable(self, request: Request, names: Collection[str]) -> bool:
         """True where tools of these names may be offered: the client offers some itself and lets the model choose, wants no
         structured output, is not just probing, and the provider holds no part of the conversation."""
         ...
 
+    def can_defer(self, request: Request) -> bool:
+        """True where tools that are found later can be called by their own names, without a change to what the provider has
+        cached: the dialect has a form for it, and nothing in the client's request stands in its way."""
+        ...
+
     def answer(self, results: Sequence[Answer]) -> tuple[bytes, ...]:
         """The messages, raw, that answer our own calls."""
+        ...
+
+    def referred(self, raw: bytes) -> tuple[str, ...]:
+        """The tools that a message of ours made callable, as `answer` gives it and `Hidden` holds it."""
+        ...
+
+    def spelled_out(self, raw: bytes, words: Mapping[str, str]) -> bytes:
+        """A message of a turn with us, as `Hidden` holds it, for an upstream that cannot defer tools: it says in words what it
+        made callable, by the name of each tool. Unchanged where it made nothing callable."""
         ...
 
     def say(self, text: str) -> Message:

@@ -22,6 +22,9 @@ from hotset.nouns.message import Part, Reply, Span, Usage
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Hidden
 
+OWN_SEARCH = ":tool_search"
+"""Stands among the names of our tools where the provider's own search for tools is ours to answer. No tool is called so."""
+
 
 @dataclass(frozen=True, slots=True)
 class OwnCall:
@@ -31,6 +34,8 @@ class OwnCall:
     name: str
     arguments: bytes
     """As the model wrote them: not necessarily JSON."""
+    searches: bool = False
+    """It is a call of the provider's own search for tools, which is answered by tools and not by words."""
 
 
 @dataclass(frozen=True, slots=True)

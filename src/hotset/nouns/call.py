@@ -13,7 +13,10 @@ Headers = tuple[tuple[bytes, bytes], ...]
 
 def header(headers: Headers, name: bytes) -> str:
     """The first value of a header, or nothing; `name` in lower case."""
-    return next((value.decode("latin-1") for key, value in headers if key.lower() == name), "")
+    for key, value in headers:
+        if key == name or key.lower() == name:
+            return value.decode("latin-1")
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,16 @@ class Tool:
     raw: bytes
 
 
+class Loading(StrEnum):
+    """When a provider that can defer tools shows one to the model."""
+
+    AT_ONCE = "at once"
+    FINDS = "finds"
+    """At once; by it the model finds others, and it takes the provider's own form of such a tool where there is one."""
+    WHEN_FOUND = "when found"
+    """Where an answer refers to it. Until then it is declared at most, and no part of what the provider caches."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
     """A tool as we offer it, in no dialect yet."""
@@ -64,6 +74,7 @@ class ToolSpec:
     description: str
     parameters: bytes
     """The JSON schema of its arguments."""
+    loading: Loading = Loading.AT_ONCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +94,10 @@ class Answer:
     failed: bool = False
     images: tuple[Image, ...] = ()
     """Behind the text, where the dialect's results can carry any: the text tells of them anyway."""
+    tools: tuple[ToolSpec, ...] = ()
+    """What the model may call by its own name from here on. Where the dialect can say that, it stands instead of the text."""
+    searched: bool = False
+    """It answers the provider's own search for tools: by tools, and by nothing else."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+FIND_TOOLS = "find_tools"
+"""The tool of ours by which a model finds others."""
+
 
 class Origin(StrEnum):
     """What kind of source a tool comes from."""
@@ -139,6 +142,17 @@ class Life:
     pinned: bool = False
 
 
+class Deferring(StrEnum):
+    """Whether tools that were found are handed to the model in the provider's own way, to be called by their own names."""
+
+    OFF = "off"
+    """They are told in words, and called through `use_tool`."""
+    AUTO = "auto"
+    """Where the upstream is the provider itself and the model is known to take it (`window.deferring`)."""
+    ON = "on"
+    """Wherever the dialect has a form for it; an upstream that refuses it gets words instead."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tooling:
     """What an operator can choose about tools."""
@@ -148,6 +162,8 @@ class Tooling:
     """Processes that may run at once; the least recently used one makes room."""
     ghosts: int = 5
     """Tools that stand ready in a session's list from its first request on; 0 leaves them to `find_tools`."""
+    deferred: Deferring = Deferring.OFF
+    """Off, because what it does to a session's price and success was measured on a scripted provider only."""
     list_seconds: float = 10.0
     call_seconds: float = 30.0
     idle_seconds: float = 60.0

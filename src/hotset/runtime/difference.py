@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -15,6 +15,7 @@ from hotset.nouns.message import DialectName, Request
 from hotset.nouns.page import ROOT, Chain, Page
 from hotset.nouns.turn import Event, Node, Reference, Turn
 from hotset.nouns.window import WHOLE, Cause, Form, Hidden, Shown, Spot, Table
+from hotset.runtime import deferring
 from hotset.runtime.offering import beginning, kept_offer, names
 from hotset.runtime.using import USED
 from hotset.store.port import Store, Where
@@ -80,7 +81,7 @@ def difference(store: Store, turn: Turn, dialects: Dialects, *, inject: bool) ->
         planned=planned,
         changes=tuple(_changes(store, turn, line, table)),
         spliced=tuple(_spliced(line, nodes, table)) if asked is not None else (),
-        tools=(*sorted(OUR_TOOLS), *_of_toolbox(store, turn, [nodes[chain] for chain in line], asked)) if asked else (),
+        tools=tuple(_ours(store, turn, [nodes[chain] for chain in line], asked)) if asked else (),
         retrievals=tuple(_happened(store, turn, "Retrieved")),
         uses=tuple(_happened(store, turn, USED)),
         bill=next((bill for bill in store.bills(turn.session) if bill.turn == turn.number), None),
@@ -158,11 +159,14 @@ def _happened(store: Store, turn: Turn, name: str) -> Iterator[Event]:
     return (event for event in store.events(turn.session) if event.name == name and event.turn == turn.number)
 
 
-def _of_toolbox(store: Store, turn: Turn, line: Iterable[Node], asked: Request) -> Iterator[str]:
-    """What was offered to the session when this turn was planned."""
+def _ours(store: Store, turn: Turn, line: Sequence[Node], asked: Request) -> Iterator[str]:
+    """What was offered to the session when this turn was planned, and what it had found by then."""
+    yield from sorted(OUR_TOOLS)
     chains = beginning((node.chain, node.role, node.aside) for node in line)
     _, offer = kept_offer(chains, store.table(names(chains), turn.ref).hidden) if chains else (ROOT, None)
-    return (spec.name for spec in beside(offer.tools if offer else (), asked.tools))
+    yield from (spec.name for spec in beside(offer.tools if offer else (), asked.tools))
+    spoken = [node.chain for node in line]
+    yield from deferring.kept_names(spoken, store.table(deferring.names(spoken), turn.ref).hidden)
 
 
 def _open_request(store: Store, turn: Turn, dialects: Dialects) -> Request | None:

@@ -11,7 +11,7 @@ from hotset.dialects.view import OwnCall, Round
 from hotset.errors import Malformed
 from hotset.nouns.deposit import Deposit
 from hotset.nouns.memory import MemoryId
-from hotset.nouns.message import Answer, Request, Usage
+from hotset.nouns.message import Answer, Request, ToolSpec, Usage
 from hotset.nouns.retrieval import Place, Retrieval, Retrieve, Retrieved
 from hotset.nouns.turn import Event
 from hotset.nouns.window import WHOLE, Form, Spot
@@ -25,6 +25,7 @@ from hotset.runtime.planning import Prepared
 from hotset.runtime.using import Asked, Using
 from hotset.sources.memory.naming import is_memory_id
 from hotset.store.port import Store
+from hotset.window.deferring import words_for
 from hotset.window.ledger import prompt_of
 from hotset.window.toolbox_tools import FIND
 from hotset.window.tools import OUR_TOOLS, parse_call
@@ -61,6 +62,10 @@ class Faults:
     """The request of the latest round."""
     answers: list[tuple[bytes, ...]] = field(default_factory=list)
     """For each round that was answered, the messages that answered it."""
+    grown: list[bytes] = field(default_factory=list)
+    """What was said and answered in the rounds of this turn."""
+    in_words: bool = False
+    """The turn began with deferred tools, and its upstream did not take them."""
     usages: list[Usage] = field(default_factory=list)
     last: str = ""
     """The provider's own name for the latest round."""
@@ -97,9 +102,31 @@ class Faults:
         if self.used >= MOST_USES if _uses(asked) else self.retrieved >= MOST_ROUNDS:
             return None
         raws = await self._answer(asked, here, now)
-        said = tuple(self.dialect.understand(raw) for raw in (*asked.raws, *raws))
-        self.outgoing = replace(self.outgoing, messages=(*self.outgoing.messages, *said))
-        return self.dialect.offer(self.dialect.render(self.outgoing), self.prepared.specs)
+        self.grown += (*asked.raws, *raws)
+        return self._body()
+
+    @property
+    def found(self) -> tuple[ToolSpec, ...]:
+        """What the answers of this turn made callable."""
+        return tuple(self.using.found.values()) if self.using is not None else ()
+
+    def without_deferred(self, prepared: Prepared) -> bytes:
+        """The latest request again, as `prepared` now has it: for an upstream that cannot defer tools."""
+        self.prepared, self.in_words = prepared, True
+        if self.using is not None:
+            self.using.deferred = False
+        return self._body()
+
+    def _body(self) -> bytes:
+        """The request of this round: the turn's own, with everything that was said since."""
+        prepared, dialect = self.prepared, self.dialect
+        words = {each.name: words_for(each) for each in self.found}
+        raws = [dialect.spelled_out(raw, words) for raw in self.grown] if self.in_words else self.grown
+        said = tuple(dialect.understand(raw) for raw in raws)
+        self.outgoing = replace(prepared.outgoing, messages=(*prepared.outgoing.messages, *said))
+        names = {spec.name for spec in prepared.specs}
+        new = [each for each in self.found if each.name not in names] if prepared.deferred else []
+        return dialect.offer(dialect.render(self.outgoing), (*prepared.specs, *new))
 
     @property
     def unheard(self) -> tuple[bytes, ...]:
@@ -113,9 +140,12 @@ class Faults:
 
     async def _answer(self, asked: Round, here: Place, now: float) -> tuple[bytes, ...]:
         room = max(_LEAST, self._room(asked) // len(asked.calls))
-        results = await asyncio.gather(*(self._result(call, room, here, now) for call in asked.calls))
+        given = await asyncio.gather(*(self._result(call, room, here, now) for call in asked.calls))
+        results = [replace(each, searched=call.searches) for each, call in zip(given, asked.calls, strict=True)]
+        self.ours.also(each.name for each in self.found)
         if last := self._count(asked):
-            results[-1] = replace(results[-1], text=results[-1].text + _LAST.format(last))
+            words = results[-1].text + _LAST.format(last)  # which only words can tell
+            results[-1] = replace(results[-1], text=words, tools=results[-1].tools if results[-1].searched else ())
         raws = self.dialect.answer(results)
         self.answers.append(raws)
         return raws

@@ -15,28 +15,34 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
 from hotset import tokens
+from hotset.dialects.view import OWN_SEARCH
 from hotset.nouns.link import Link
-from hotset.nouns.message import Request, ToolSpec
+from hotset.nouns.message import Loading, Request, ToolSpec
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.price import Price
 from hotset.nouns.tool import Ghost, Returned, Tool
 from hotset.nouns.window import Hidden
+from hotset.sources.tools.likelihood import UNLIKELY
 from hotset.store.port import Store
 from hotset.window.ghosts import beside, defers, ghost_spec, speaks_of
 from hotset.window.prefetch import asked_in
 from hotset.window.toolbox_tools import TOOLBOX_SPECS, USE
 from hotset.window.tools import SPECS
 
+if TYPE_CHECKING:
+    from hotset.runtime.toolbox import Fitting
+    from hotset.sources.tools.catalogue import Known
+
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 _FITS = 0.5
-"""How well a tool must fit a prompt, beside the one that fits best, to stand in the list."""
+"""How likely a tool must fit a prompt, beside the likeliest, to stand in the list; none that is unlikely does."""
 
 _SHARE = 0.05
 """Of the window that the ghosts of a session may take."""
@@ -91,8 +97,12 @@ class Tools(Protocol):
         """The best first. Raises a `HotsetError` for the model to read."""
         ...
 
-    def told(self, ghosts: Sequence[Ghost], max_tokens: int) -> str:
-        """What a model is told of them."""
+    def look_for(self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = "") -> Fitting:
+        """The same, with what would fit if a person allowed it."""
+        ...
+
+    def told(self, ghosts: Sequence[Ghost], max_tokens: int, waiting: Sequence[Known] = ()) -> str:
+        """What a model is told of them, and of what waits for a person."""
         ...
 
     async def use_async(self, name: str, arguments: object, *, session: str = "", query: str = "") -> Used:
@@ -107,6 +117,8 @@ class Offer:
     tools: tuple[ToolSpec, ...] = ()
     time: float = 0.0
     """Of the request that opened its session."""
+    deferred: bool = False
+    """What its session finds later is called by its own name (`deferring`): that, too, is decided once."""
 
 
 NOTHING = Offer()
@@ -128,6 +140,8 @@ class Opening:
     """Tokens of what stands before its messages."""
     window: int
     """Tokens that its prompt may have."""
+    deferred: bool = False
+    """Its upstream can defer tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +234,15 @@ class Offering:
         """
         with self._lock:
             offer, used = self._warm.get(lead, (None, 0.0)) if lead else (None, 0.0)
-        return offer if opening.now - used <= opening.price.ttl else None
+        is_alike = offer is not None and offer.deferred == opening.deferred
+        return offer if is_alike and opening.now - used <= opening.price.ttl else None
 
     def _decided(self, opening: Opening, tools: Tools) -> tuple[Offer, str]:
         found, trouble = self._found(opening, tools)
         theirs = opening.request.tools
         asked = prompt_in(opening.links)
-        fit = (each for each in found if each.score >= _FITS and speaks_of(asked, each.tool))
+        least = max(UNLIKELY, _FITS * max((each.score for each in found), default=0.0))
+        fit = (each for each in found if each.score >= least and speaks_of(asked, each.tool))
         fitting = {made.name: made for each in fit if (made := ghost_spec(each))}
         room = round(_SHARE * opening.window)
         ghosts: list[ToolSpec] = []
@@ -235,7 +251,7 @@ class Offering:
             if room < 0:
                 break
             ghosts.append(made)
-        return Offer((*beside(TOOLBOX_SPECS, theirs), *ghosts), opening.now), trouble
+        return Offer((*beside(TOOLBOX_SPECS, theirs), *ghosts), opening.now, opening.deferred), trouble
 
     def _found(self, opening: Opening, tools: Tools) -> tuple[Sequence[Ghost], str]:
         query = prompt_in(opening.links)
@@ -265,10 +281,15 @@ class Ours:
             self._seen[name] = name in self.listed or hidden
         return self._seen[name]
 
+    def also(self, names: Iterable[str]) -> None:
+        """These were found, and can be called."""
+        self._seen |= dict.fromkeys(names, True)
+
 
 def ours(specs: Sequence[ToolSpec], request: Request, tools: Tools | None) -> Ours:
     listed = frozenset(spec.name for spec in specs)
-    return Ours(listed, frozenset(tool.name for tool in request.tools), tools if USE in listed else None)
+    searches = frozenset({OWN_SEARCH} if any(spec.loading is Loading.FINDS for spec in specs) else ())
+    return Ours(listed | searches, frozenset(tool.name for tool in request.tools), tools if USE in listed else None)
 
 
 def beginning(line: Iterable[tuple[Chain, Role, bool]]) -> list[Chain]:
@@ -312,14 +333,15 @@ def prompt_in(links: Sequence[Link]) -> str:
     return ""
 
 
-class _Kept(msgspec.Struct):
+class _Kept(msgspec.Struct, omit_defaults=True):
     time: float
     tools: list[tuple[str, str, str]]
+    deferred: bool = False
 
 
 def _row(chain: Chain, offer: Offer) -> Hidden:
     told = [(each.name, each.description, each.parameters.decode()) for each in offer.tools]
-    return Hidden(_name(chain), instead=msgspec.json.encode(_Kept(offer.time, told)))
+    return Hidden(_name(chain), instead=msgspec.json.encode(_Kept(offer.time, told, offer.deferred)))
 
 
 def _read(row: Hidden) -> Offer | None:
@@ -328,7 +350,7 @@ def _read(row: Hidden) -> Offer | None:
     except msgspec.DecodeError:
         return None
     specs = (ToolSpec(name, description, parameters.encode()) for name, description, parameters in kept.tools)
-    return Offer(tuple(specs), kept.time)
+    return Offer(tuple(specs), kept.time, kept.deferred)
 
 
 def _name(chain: Chain) -> Chain:

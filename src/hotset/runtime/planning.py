@@ -18,11 +18,12 @@ from hotset.errors import HotsetError
 from hotset.nouns.bill import Bill
 from hotset.nouns.knobs import NEVER, Knobs, Prefetch, Prefetching
 from hotset.nouns.link import Link, link
-from hotset.nouns.message import Message, Reply, Request, Tool, ToolSpec, Usage
+from hotset.nouns.message import Message, Reply, Request, ToolSpec, Usage
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.price import Price, Prices
 from hotset.nouns.window import WHOLE, Hidden, Line, Plan, Sent, Spot, Table
 from hotset.runtime.calibrating import Calibrations
+from hotset.runtime.deferring import Deferrals
 from hotset.runtime.lines import Scales
 from hotset.runtime.offering import NOTHING, Decided, Offer, Offering, Opening, Tools, weigh
 from hotset.runtime.prefetching import Prefetched, Prefetcher, Scene, is_new_prompt, reply_answered
@@ -31,10 +32,12 @@ from hotset.runtime.resuming import Resuming
 from hotset.runtime.words import Words
 from hotset.store.port import Store
 from hotset.window.arguments import spoken
+from hotset.window.deferring import ANCHOR, at_once, deferring
 from hotset.window.ghosts import beside
 from hotset.window.plan import Moment, plan
 from hotset.window.prefetch import Judged
 from hotset.window.price import charge, price_of
+from hotset.window.toolbox_tools import FIND
 from hotset.window.tools import OUR_TOOLS, SPECS
 
 _MOST_TABLES = 256
@@ -113,6 +116,10 @@ class Prepared:
     decided: Decided = field(default_factory=Decided)
     """What its session may call from the toolbox."""
     knobs: Knobs = field(default_factory=Knobs)
+    deferred: bool = False
+    """Tools that are found can be called by their own names."""
+    reopens: bool = False
+    """An earlier conversation began with the same words."""
 
     @property
     def behind(self) -> Hidden | None:
@@ -149,6 +156,7 @@ class Planner:
     ) -> None:
         self._config = config
         self.offering = Offering(tools, config.tooling.ghosts)
+        self.deferrals = Deferrals(config)
         self._prefetcher = prefetcher if config.knobs_for("").prefetch.mode is not Prefetching.OFF else None
         self._reminding = reminding
         self._monotonic = monotonic
@@ -191,36 +199,37 @@ class Planner:
         ratio = self._calibrations.ratio(request.model, store)
         own = self._scales.fixed(request)
         knobs = self._knobs(request, price, agent, offered=offered)
-        decided = Decided()
+        decided, allowed = Decided(), False
         if offered:
             sent = table.sent.time if table.sent else None
-            decided = self.offering.of(Opening(request, links, opens, sent, now, price, own, knobs.window), store)
+            allowed = self.deferrals.allowed(request, dialect, upstream)
+            decided = self.offering.of(Opening(request, links, opens, sent, now, price, own, knobs.window, allowed), store)
         specs = _offered(request, dialect, decided.offer) if offered else ()
-        fixed = own + sum(map(weigh, specs))
+        deferred = offered and decided.offer.deferred and allowed and any(spec.name == FIND for spec in specs)
+        recalled = self.deferrals.recalled(links, hidden, dialect, store, deferred=deferred)
+        if deferred:
+            theirs = {tool.name for tool in request.tools}
+            specs = deferring(specs, [each for each in recalled.tools if each.name not in theirs])
+        fixed = own + sum(weigh(spec) for spec in specs if spec is not ANCHOR)
         written = self._summaries(lines, store) if table.sent and not opens else {}
         moment = Moment(now, price, _counter(request.model), fixed, ratio, summaries=written)
         made = plan(lines, table, knobs, moment) if not off else _as_it_came(lines, table)
         reminded, prefetched = None, None
-        if offered and links[-1].chain not in table.hidden:
+        reopens = opens and self._reopens(table, now)
+        known = Table() if reopens else table
+        if offered and links[-1].chain not in known.hidden:
             free = round(knobs.window / ratio) - fixed - made.tokens
-            scene = Scene(links[-1], dialect, request, links, made.shown, hidden, free, moment.count, now)
-            reminded = self._reminded(scene, table, opens=opens)
-            if reminded is not None:
-                scene = replace(
-                    scene, hidden={**hidden, reminded.hidden.chain: reminded.hidden}, free=free - reminded.told.tokens
-                )
-            prefetched = _ahead(self._prefetcher, scene, table, knobs.prefetch) if self._prefetcher is not None else None
+            told = {} if reopens else hidden
+            scene = Scene(links[-1], dialect, request, links, made.shown, told, free, moment.count, now)
+            reminded, prefetched = self._behind(scene, known, knobs, opens=opens)
         for new in (reminded, prefetched):
             hidden = hidden if new is None else {**hidden, new.hidden.chain: new.hidden}
         if reminded is not None or prefetched is not None:
             lines = self._scales.lines(links, request.model, hidden)
             made = plan(lines, table, knobs, moment)
-        outgoing = request if off else self._as_planned(request, links, made, hidden, dialect)
-        body = request.raw if outgoing is request else dialect.render(outgoing)
-        if specs:
-            body = dialect.offer(body, specs)
-        if body != request.raw:
-            _hold_to_the_rules(outgoing, request, links, hidden, dialect, specs=specs)
+        said = {**hidden, **recalled.spelled}
+        outgoing = request if off else self._as_planned(request, links, made, said, dialect)
+        body = _rendered(outgoing, request, links, said, dialect, specs=specs)
         estimated = fixed + made.tokens
         bill = _estimate(made, lines, table, _Scene(price, fixed, own, ratio, now))
         return Prepared(
@@ -248,7 +257,18 @@ class Planner:
             specs=specs,
             decided=decided,
             knobs=knobs,
+            deferred=deferred,
+            reopens=reopens,
         )
+
+    def without_deferred(self, prepared: Prepared, dialect: Dialect, store: Store) -> Prepared:
+        """The same request for an upstream that cannot defer tools: what was found is told in words. Raises `Unplanned`."""
+        request, links, specs = prepared.request, prepared.links, at_once(prepared.specs)
+        recalled = self.deferrals.recalled(links, prepared.hidden, dialect, store, deferred=False)
+        said = {**prepared.hidden, **recalled.spelled}
+        outgoing = self._as_planned(request, links, prepared.plan, said, dialect)
+        body = _rendered(outgoing, request, links, said, dialect, specs=specs)
+        return replace(prepared, body=body, outgoing=outgoing, specs=specs, deferred=False)
 
     def went_out(self, prepared: Prepared, hidden: Sequence[Hidden] = ()) -> None:
         """Remembers how a request was sent, and what its client did not see of the reply, for the next one on this line."""
@@ -257,14 +277,19 @@ class Planner:
         with self._lock:
             if prepared.before is not None:
                 self._tables.pop(prepared.before.head, None)
-            self._hold(table, self._monotonic())
+            if prepared.reopens:  # the next message tells whose line it is, and the store what was told there
+                self._tables.pop(prepared.sent.head, None)
+            else:
+                self._hold(table, self._monotonic())
 
     def replied(self, prepared: Prepared, reply: Reply, now: float, agent: str = "") -> None:
         """A reply has left: what its calls will want next is looked for while its client runs them."""
+        if self._prefetcher is None or not prepared.offered:
+            return
         knobs = self._config.knobs_for(agent).prefetch
         said = [part for message in reply.messages for part in message.parts]
         calls = [part for part in said if part.kind.family is Kind.TOOL_CALL]
-        if self._prefetcher is None or not knobs.racing or not calls or not prepared.offered:
+        if not knobs.racing or not calls:
             return
         said_at = [each.chain for each in link(prepared.head, reply.messages) if not each.message.aside]
         told = [part.content for part in said if part.kind is Kind.RESPONSE]
@@ -275,11 +300,20 @@ class Planner:
         """Learns from what the provider counted for the prompt; gives the row to be kept where that made a difference."""
         return self._calibrations.observed(prepared.request.model, prepared.estimated, reported)
 
-    def _reminded(self, scene: Scene, table: Table, *, opens: bool) -> Reminded | None:
-        """What is told of earlier work with a new prompt."""
-        if self._reminding is None or not is_new_prompt(scene.last, table):
-            return None
-        return self._reminding.ahead(scene, opens=opens)
+    def _reopens(self, table: Table, now: float) -> bool:
+        """An opening that went out before, so long ago that what came of it is remembered: that is no retry."""
+        return table.sent is not None and now - table.sent.time >= self._config.memory.quiet_seconds
+
+    def _behind(self, scene: Scene, table: Table, knobs: Knobs, *, opens: bool) -> tuple[Reminded | None, Prefetched | None]:
+        """What is told of earlier work with a new prompt, and what it will need next."""
+        reminded = None
+        if self._reminding is not None and is_new_prompt(scene.last, table):
+            reminded = self._reminding.ahead(scene, opens=opens)
+        if reminded is not None:
+            hidden, free = {**scene.hidden, reminded.hidden.chain: reminded.hidden}, scene.free - reminded.told.tokens
+            scene = replace(scene, hidden=hidden, free=free)
+        prefetched = _ahead(self._prefetcher, scene, table, knobs.prefetch) if self._prefetcher is not None else None
+        return reminded, prefetched
 
     def _as_planned(
         self, own: Request, links: Sequence[Link], made: Plan, hidden: Mapping[Chain, Hidden], dialect: Dialect
@@ -371,6 +405,24 @@ def _offered(request: Request, dialect: Dialect, offer: Offer) -> tuple[ToolSpec
     return specs if offer is NOTHING or dialect.injectable(request, [spec.name for spec in specs]) else SPECS
 
 
+def _rendered(
+    outgoing: Request,
+    own: Request,
+    links: Sequence[Link],
+    hidden: Mapping[Chain, Hidden],
+    dialect: Dialect,
+    *,
+    specs: Sequence[ToolSpec],
+) -> bytes:
+    """The body of a request, with our tools. Raises `Forbidden`."""
+    body = own.raw if outgoing is own else dialect.render(outgoing)
+    if specs:
+        body = dialect.offer(body, specs)
+    if body != own.raw:
+        _hold_to_the_rules(outgoing, own, links, hidden, dialect, specs=specs)
+    return body
+
+
 def _hold_to_the_rules(
     outgoing: Request,
     own: Request,
@@ -382,7 +434,7 @@ def _hold_to_the_rules(
 ) -> None:
     """Raises `Forbidden` where the provider would refuse what we made of the client's request."""
     original = dialect.reveal(own, links, hidden) if hidden else own
-    ours = tuple(Tool(spec.name, b"{}") for spec in specs)
+    ours = dialect.declared(specs)
     broken = dialect.check(replace(outgoing, tools=(*outgoing.tools, *ours)), replace(original, tools=(*original.tools, *ours)))
     if broken:
         # A rule that the client's own request breaks as well is between it and the provider.

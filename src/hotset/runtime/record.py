@@ -59,10 +59,14 @@ class Record:
         self._beside: asyncio.Task[None] | None = None
         self._handed_over = asyncio.Event()
         self._kept = asyncio.Event()
-        self._request: asyncio.Future[Request | None] = asyncio.get_running_loop().create_future()
+        self._is_read = asyncio.Event()
+        self._asking: Asked | None = None
+        """The request, once it is read; None where it cannot be."""
         self._reply = Reply()
         self._given_up = True
         """Until the request is handed over: then its reply can be as well."""
+        if self._size_to_read <= _SMALL:
+            self._take_in(self._parse())
         self._asked = machine.background.spawn(self._keep_request(), KEEPING)
 
     @property
@@ -75,7 +79,9 @@ class Record:
 
     async def request(self) -> Request | None:
         """What the client asked for; None where it cannot be read."""
-        return await asyncio.shield(self._request)
+        if not self._is_read.is_set():
+            await self._is_read.wait()
+        return self._asking.request if self._asking is not None else None
 
     def goes_out(self) -> None:
         """The request is about to be sent. From now on it is kept: sooner, the store would hold up what it has to wait for."""
@@ -183,15 +189,14 @@ class Record:
 
     async def _keep_request(self) -> None:
         try:
-            asked = await self._understand()
-            self._request.set_result(asked.request if asked else None)
+            if not self._is_read.is_set():
+                self._take_in(await asyncio.to_thread(self._parse))
             await self._goes_out.wait()
             await self._machine.keeper.ready()
-            keeping = self._hand_over(asked) if asked is not None else None
+            keeping = self._hand_over(self._asking) if self._asking is not None else None
             self._given_up = keeping is None
         finally:
-            if not self._request.done():
-                self._request.set_result(None)
+            self._is_read.set()
             self._handed_over.set()
             if self._given_up:
                 self._kept.set()
@@ -213,29 +218,40 @@ class Record:
             if not self._given_up:  # otherwise it has been told
                 self.bypassed(f"store: {error}")
 
-    async def _understand(self) -> Asked | None:
-        call = self._call
-        assert isinstance(call.body, bytes)
-        try:
-            packed = header(call.headers, b"content-encoding")
-            request = await _off_loop(MOST if packed else len(call.body), self._parse, call.body)
-        except Malformed as error:
-            # Not ours to judge: the upstream says what is wrong with it. Nothing is written, not even an event.
-            self._trouble = f"unreadable request: {error}"
-            self._machine.tally.bypassed += 1
-            return None
-        return Asked(
-            request=request,
-            time=self._asked_at,
-            agent=clients.agent(call.headers),
-            key=clients.session_key(call.headers),
-            client=clients.client(call.headers),
-            since=self._machine.began,
-            id=self._id,
-        )
+    @property
+    def _size_to_read(self) -> int:
+        """A packed body may hold any number of bytes."""
+        assert isinstance(self._call.body, bytes)
+        return MOST if self._packing else len(self._call.body)
 
-    def _parse(self, body: bytes) -> Request:
-        return self._dialect.parse(decode(body, header(self._call.headers, b"content-encoding")))
+    @property
+    def _packing(self) -> str:
+        return header(self._call.headers, b"content-encoding")
+
+    def _parse(self) -> Request | Malformed:
+        assert isinstance(self._call.body, bytes)
+        try:
+            return self._dialect.parse(decode(self._call.body, self._packing))
+        except Malformed as error:
+            return error
+
+    def _take_in(self, read: Request | Malformed) -> None:
+        if isinstance(read, Malformed):
+            # Not ours to judge: the upstream says what is wrong with it. Nothing is written, not even an event.
+            self._trouble = f"unreadable request: {read}"
+            self._machine.tally.bypassed += 1
+        else:
+            headers = self._call.headers
+            self._asking = Asked(
+                request=read,
+                time=self._asked_at,
+                agent=clients.agent(headers),
+                key=clients.session_key(headers),
+                client=clients.client(headers),
+                since=self._machine.began,
+                id=self._id,
+            )
+        self._is_read.set()
 
     def _hand_over(self, deposit: Deposit) -> asyncio.Future[Kept] | None:
         try:

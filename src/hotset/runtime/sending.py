@@ -38,6 +38,8 @@ _SWITCH = b"x-hotset-window"
 _OUTCOME = b"x-hotset-outcome"
 """In which a client can tell how the work before this request came out: success, partial, failure."""
 
+_ENDINGS = frozenset(Ending)
+
 _PLACE_SECONDS = 2.0
 """How long an answer to the model waits for its own turn to be on disk, and the end of a reply for what was hidden of it."""
 
@@ -61,7 +63,7 @@ class Sending:
         try:
             request = await record.request()
             store = machine.keeper.store
-            if (outcome := header(call.headers, _OUTCOME).strip().lower()) in list(Ending):
+            if (outcome := header(call.headers, _OUTCOME).strip().lower()) in _ENDINGS:
                 machine.background.spawn(sending._came_out(outcome), "keep an outcome")
             if request is not None and store is not None and not machine.keeper.trouble:
                 await sending._prepare(request, store)
@@ -73,6 +75,11 @@ class Sending:
     def offered(self) -> bool:
         """Our tools are among those that the model may call."""
         return self.prepared is not None and self.prepared.offered
+
+    @property
+    def deferred(self) -> bool:
+        """It says something that not every upstream knows: tools that are declared, and shown when they are found."""
+        return self.prepared is not None and self.prepared.deferred
 
     def view(self, *, streamed: bool) -> View:
         assert self.faults is not None
@@ -94,6 +101,28 @@ class Sending:
             return None
         return replace(self.call, body=body) if body is not None else None
 
+    async def without_deferred(self) -> Call | None:
+        """The latest call again, for an upstream that refused it because it knows no deferred tools; None where that fails."""
+        assert self.prepared is not None
+        assert self.faults is not None
+        planner, store = self.machine.planner, self.faults.store
+        try:
+            self.prepared = await self.machine.bounded.run(planner.without_deferred, self.prepared, self._dialect, store)
+            body = self.faults.without_deferred(self.prepared)
+        except Exception as error:  # fail open: the client gets what the upstream said
+            self.record.bypassed(f"a fault of ours in spelling out tools: {type(error).__name__}")
+            return None
+        self.call = replace(self.call, body=body)
+        return self.call
+
+    def was_taken(self) -> None:
+        """The upstream took without deferred tools what it had refused with them: it gets no more of them."""
+        assert self.prepared is not None
+        upstream, model = self.call.upstream, self.prepared.request.model
+        self.machine.planner.deferrals.refused(upstream, model)
+        detail: dict[str, str | int | float] = {"upstream": upstream, "model": model, "call": self.record.id}
+        self.record.also(Event("DeferringRefused", self.record.asked_at, detail=detail))
+
     async def hide(self, view: View) -> None:
         """Keeps what the client did not see of this turn, for all its later requests. Only we hold it: it must be on disk."""
         assert self.prepared is not None
@@ -106,11 +135,12 @@ class Sending:
             links = tuple(link(self.prepared.head, seen.messages))
             self.hidden = view.hidden(self.faults.answers, links) if self.faults.answers else ()
             offer = self.machine.planner.offering.replied(self.prepared.links, links, self.prepared.decided.offer)
+            found = self.machine.planner.deferrals.keep(self.hidden, self.faults.found)
         except Exception as error:  # fail open: later requests say what the client saw, which is a conversation too
             self.record.bypassed(f"a fault of ours in hiding: {type(error).__name__}")
             return
         self.machine.planner.went_out(self.prepared, self.hidden)
-        hidden = (*self.hidden, *self._continued(seen), *((offer,) if offer is not None else ()))
+        hidden = (*found, *self.hidden, *self._continued(seen), *((offer,) if offer is not None else ()))
         deposits: list[Deposit] = [Hid(self.record.id, each) for each in hidden]
         await asyncio.wait({self.record.also(*deposits)}, timeout=_PLACE_SECONDS)
 
@@ -218,6 +248,8 @@ class Sending:
             prompt_in(prepared.links),
             sees(prepared.request.model),
             frozenset(tool.name for tool in prepared.request.tools),
+            deferred=prepared.deferred,
+            offered={spec.name: spec for spec in prepared.specs},
             session=prepared.links[0].chain,
             again=self.machine.unheard.take(prepared.head, self.machine.clock()),
         )

@@ -32,6 +32,7 @@ from hotset.sources.tools.content import returned, text_of
 from hotset.sources.tools.found.skills import Skill, read_skill
 from hotset.sources.tools.gathering import Gathered, Gathering
 from hotset.sources.tools.graph import Graph, word_overlap
+from hotset.sources.tools.likelihood import UNLIKELY
 from hotset.sources.tools.registry import Registry
 from hotset.sources.tools.running.pool import Pool, Running
 from hotset.sources.tools.running.session import Listed
@@ -49,6 +50,7 @@ MOST_FOUND = 20
 _FIND_SECONDS = 0.2
 _REST_SECONDS = 1.0  # between two looks for what is new
 _FITS = 0.05  # of the best score: what is below is no better than any other tool
+_MOST_WAITING = 3  # skills that fit and wait for a person's yes: a line of each
 _NEAR = 0.1  # of a score: what is used together with what the session used, between tools that fit about as well
 
 
@@ -64,6 +66,16 @@ class Used:
     @property
     def text(self) -> str:
         return text_of(self.returned)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """What a question for tools brings."""
+
+    ghosts: tuple[Ghost, ...] = ()
+    """The best first. Where even that is below `UNLIKELY`, nothing fits, and these are only the nearest."""
+    waiting: tuple[Known, ...] = ()
+    """Skills of the project that fit, too, and that nobody approved: their names and descriptions may be told, and no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +201,10 @@ class Toolbox:
 
     def find(self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = "") -> tuple[Ghost, ...]:
         """The tools that fit best, best first. A server that is new is asked for its tools first: that is waited for once."""
+        return self.look_for(query, limit, only, session=session).ghosts
+
+    def look_for(self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = "") -> Fitting:
+        """As `find`, with what would fit if a person allowed it."""
         if not query.strip():
             raise Malformed("find_tools: say in a few words what the tool should do")
         # A look at every file of a large library takes milliseconds.
@@ -198,9 +214,9 @@ class Toolbox:
             self._looked = time.monotonic()
         return self._fitting(query, limit, only, session)
 
-    def told(self, ghosts: Sequence[Ghost], max_tokens: int) -> str:
-        """What `find_tools` says of them to a model."""
-        return told(ghosts, max_tokens, self.stocking.silent())
+    def told(self, ghosts: Sequence[Ghost], max_tokens: int, waiting: Sequence[Known] = ()) -> str:
+        """What `find_tools` says of them to a model; `waiting` is what `look_for` found beside them."""
+        return told(ghosts, max_tokens, self.stocking.silent(), waiting)
 
     def knows(self, name: str) -> bool:
         """Is this the whole name of a tool that could be used?"""
@@ -326,23 +342,27 @@ class Toolbox:
             parts.noting.registry.close()
             parts.noting.graph.close()
 
-    def _fitting(self, query: str, limit: int, only: Sequence[str], session: str) -> tuple[Ghost, ...]:
+    def _fitting(self, query: str, limit: int, only: Sequence[str], session: str) -> Fitting:
         _, finding = self._opened()
         most = max(1, min(limit, MOST_FOUND))
         matches = finding.find(query, 2 * most, only=only, deadline=_FIND_SECONDS)
         near = self.graph.boost(self._sessions.used(session)) if session else {}
         ranked = sorted(matches, key=lambda match: -(match.score + _NEAR * near.get(match.name, 0.0)))
         running = self._pool.loaded() if self._pool is not None else frozenset[str]()
+        best = max((match.score for match in matches), default=0.0)
         found: list[Ghost] = []
+        waiting: list[Known] = []
         for match in ranked:
-            if found and match.score < _FITS:
+            if found and match.score < _FITS * best:
                 continue
             known = self.catalogue.get(match.name)
-            if known is not None and known.state is State.READY and self._is_here(known.tool):
+            if known is not None and known.is_told and match.score >= UNLIKELY:
+                waiting.append(known)
+            elif known is not None and known.state is State.READY and self._is_here(known.tool):
                 loaded = known.tool.source in running or known.tool.origin is Origin.CALLABLE
                 found.append(Ghost(known.tool, match.score, loaded))
         self._sessions.asked(session, query, [ghost.tool.name for ghost in found[:most]])
-        return tuple(found[:most])
+        return Fitting(tuple(found[:most]), tuple(waiting[:_MOST_WAITING]))
 
     def _call(self, name: str, arguments: object) -> _Call | Used:
         """What there is to call; or, where the arguments are wrong, what a model has to know to get them right."""

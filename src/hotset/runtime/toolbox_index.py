@@ -16,7 +16,6 @@ def open_finding(folder: Path, embedding: Embedding) -> tuple[Index, Finding]:
     """In the folder of a project's tools. Raises `BadConfig` where what was chosen for embedding cannot be used."""
     from hotset.index.embed.choosing import embedders  # noqa: PLC0415 - a quarter of a second, and 60 MB, that no start pays
     from hotset.index.embed.table import Table  # noqa: PLC0415
-    from hotset.index.embed.wordwise import Wordwise  # noqa: PLC0415
     from hotset.index.local import LocalIndex  # noqa: PLC0415
     from hotset.sealing import VERSION  # noqa: PLC0415
     from hotset.sources.tools.finding import FOLDER, Finding  # noqa: PLC0415
@@ -26,4 +25,4 @@ def open_finding(folder: Path, embedding: Embedding) -> tuple[Index, Finding]:
     index = LocalIndex(folder / FOLDER, made.documents, made.asking, sealing=VERSION)
     # Past questions are compared with every new one: an endpoint elsewhere would make each of them wait.
     table = made.documents if isinstance(made.documents, Table) else Table()
-    return index, Finding(index, Uses(folder, table), Wordwise(table))
+    return index, Finding(index, table, Uses(folder, table))

@@ -7,7 +7,7 @@ wrong is told to the model in a sentence that says what to do next.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from msgspec.json import encode
@@ -17,15 +17,18 @@ from hotset.dialects.view import OwnCall
 from hotset.errors import HotsetError, Malformed
 from hotset.nouns.deposit import Deposit, Noted
 from hotset.nouns.knobs import Knobs
-from hotset.nouns.message import Answer
+from hotset.nouns.message import Answer, Loading, ToolSpec
 from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import Place
+from hotset.nouns.tool import Ghost
 from hotset.nouns.turn import Event
-from hotset.runtime.offering import Tools, Used
+from hotset.runtime.offering import Tools, Used, weigh
 from hotset.runtime.retrieval_telling import plain
 from hotset.runtime.seeing import seen_in
 from hotset.runtime.unheard import Done, name_of
 from hotset.window.birth import alone, content_id
+from hotset.window.deferring import MOST_DEFERRED
+from hotset.window.ghosts import found_spec
 from hotset.window.slice.fit import clipped, fits
 from hotset.window.toolbox_tools import FIND, USE, Wanted, parse_direct, parse_find, parse_use
 
@@ -56,8 +59,8 @@ class Asked:
     here: Place
     now: float
 
-    def answered(self, text: str, *, failed: bool = False) -> Answer:
-        return Answer(self.call.id, text, failed=failed)
+    def answered(self, text: str, *, failed: bool = False, tools: tuple[ToolSpec, ...] = ()) -> Answer:
+        return Answer(self.call.id, text, failed=failed, tools=tools)
 
     def failed(self, error: HotsetError | str) -> Answer:
         return self.answered(f"[hotset: {error}]", failed=True)
@@ -82,6 +85,12 @@ class Using:
     """The model can look at images."""
     listed: frozenset[str] = frozenset()
     """The tools that the client runs itself."""
+    deferred: bool = False
+    """What is found can be called by its own name."""
+    offered: Mapping[str, ToolSpec] = field(default_factory=dict)
+    """Our tools, those among them that were found before."""
+    found: dict[str, ToolSpec] = field(default_factory=dict)
+    """What was found in this turn, to be called by its own name."""
     session: str = ""
     """Names the conversation also where it is not kept: a server that keeps state has one process for each."""
     query: str = ""
@@ -115,22 +124,44 @@ class Using:
         sought = parse_find(asked.call.arguments)
         self.query = sought.query
 
-        def find() -> tuple[str, int]:
-            ghosts = self.tools.find(sought.query, sought.limit, sought.only, session=self._session(asked))
-            return self.tools.told(ghosts, min(asked.room, _MOST_TOLD)), len(ghosts)
+        room = min(asked.room, _MOST_TOLD)
+
+        def find() -> tuple[str, Sequence[Ghost]]:
+            found = self.tools.look_for(sought.query, sought.limit, sought.only, session=self._session(asked))
+            return self.tools.told(found.ghosts, room, found.waiting), found.ghosts
 
         try:
             async with asyncio.timeout(_FIND_SECONDS):
-                told, count = await asyncio.to_thread(find)
+                told, ghosts = await asyncio.to_thread(find)
         except TimeoutError:
             error: HotsetError | str = "looking for tools took too long; go on without"
         except HotsetError as refused:
             error = refused
         else:
-            self.tell(asked.event(FOUND, count=count, failed=0))
-            return asked.answered(told)
+            self.tell(asked.event(FOUND, count=len(ghosts), failed=0))
+            return asked.answered(told, tools=self._handed_over(ghosts, room, asked) if self.deferred else ())
         self.tell(asked.event(FOUND, count=0, failed=1))
         return asked.failed(error)
+
+    def _handed_over(self, ghosts: Sequence[Ghost], room: int, asked: Asked) -> tuple[ToolSpec, ...]:
+        """What the model may call by its own name from now on: the best of what was found, as far as there is room for it.
+
+        What is in the list is there already. None where the list would grow too long: then words say what was found.
+        """
+        handed: dict[str, ToolSpec] = {}
+        known = {name: spec for name, spec in self.offered.items() if spec.loading is Loading.WHEN_FOUND} | self.found
+        for name, tool in {each.tool.name: each.tool for each in ghosts}.items():
+            spec = known.get(name) or found_spec(tool)
+            if spec is None or name in self.listed or (name in self.offered and name not in known):
+                continue
+            room -= weigh(spec)
+            if room < 0:
+                break
+            handed[name] = spec
+        if not asked.call.searches and len(known | handed) > MOST_DEFERRED:
+            return ()
+        self.found |= handed
+        return tuple(handed.values())
 
     async def _use(self, asked: Asked, wanted: Wanted) -> Answer:
         called = name_of(wanted.name, wanted.arguments)

@@ -18,6 +18,7 @@ from hotset.dialects.view import View
 from hotset.errors import UpstreamFailed
 from hotset.nouns.call import Call, Headers, Response
 from hotset.nouns.turn import Outcome
+from hotset.runtime.asking import asked
 from hotset.runtime.codings import plain
 from hotset.runtime.machine import Machine
 from hotset.runtime.record import Record
@@ -56,7 +57,7 @@ async def walk(call: Call, client: Client, machine: Machine) -> None:
     sending: Sending | None = None
     try:
         sending = await Sending.of(call, record, machine)
-        async with machine.wire.send(sending.call) as response:
+        async with asked(sending.call, sending, machine.wire) as response:
             if sending.offered and response.status < 400:
                 await _rounds(await plain(response), sending, record, client, machine)
             else:
@@ -109,7 +110,7 @@ async def _rounds(response: Response, sending: Sending, record: Record, client: 
     view = sending.view(streamed=record.streamed)
     await _relay(response, view, record, client)
     while (again := await sending.answered(view.round())) is not None:
-        async with machine.wire.send(again) as later:
+        async with asked(again, sending, machine.wire) as later:
             response = await plain(later)
             if response.status >= 400:
                 await _refused(response, view, record, client)

@@ -11,7 +11,7 @@ import msgspec
 from hotset.dialects.port import Dialect
 from hotset.errors import Malformed
 from hotset.nouns.link import link
-from hotset.nouns.message import Answer, Message, Part, Request, ToolSpec
+from hotset.nouns.message import Answer, Loading, Message, Part, Request, ToolSpec
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.window import Hidden
 
@@ -52,6 +52,7 @@ def check_dialect(dialect: Dialect, bodies: Iterable[bytes], replies: Iterable[t
         _check_speaking(dialect, request)
         _check_revealing(dialect, request)
     _check_refuses_what_is_no_request(dialect)
+    _check_handing_over(dialect)
     for body, streamed in replies:
         _check_reply(dialect, body, streamed=streamed)
         for request in requests:
@@ -184,6 +185,7 @@ def _check_offering(dialect: Dialect, request: Request) -> None:
     again = dialect.parse(offered)
     ours = [tool for tool in again.tools if tool.name in names]
     assert [tool.name for tool in ours] == names, "our tools do not stand there, in order"
+    assert tuple(ours) == dialect.declared(_TOOLS), "our tools stand there otherwise than declared"
     assert [tool for tool in again.tools if tool not in ours] == list(request.tools), "the client's tools changed"
     assert [each.raw for each in again.messages] == [each.raw for each in request.messages]
     assert (again.params, again.system) == (request.params, request.system)
@@ -214,6 +216,20 @@ def _check_answering(dialect: Dialect, said: Sequence[Message]) -> None:
     answers = dialect.answer([Answer(call, f"to {call}", failed=bool(number)) for number, call in enumerate(calls)])
     results = [part for raw in answers for part in dialect.understand(raw).parts]
     assert [(part.call, part.content.decode()) for part in results] == [(call, f"to {call}") for call in calls]
+
+
+def _check_handing_over(dialect: Dialect) -> None:
+    """What an answer makes callable is known by its name, and can be said in words as well."""
+    found = replace(_TOOLS[0], name="hotset_found", loading=Loading.WHEN_FOUND)
+    for searched in (False, True):
+        raws = dialect.answer([Answer("call", "words", tools=(found,), searched=searched)])
+        names = [name for raw in raws for name in dialect.referred(raw)]
+        assert names in ([], [found.name]), "an answer makes callable what it was not told to"
+        spelled = [dialect.spelled_out(raw, {found.name: "what it does"}) for raw in raws]
+        assert not any(map(dialect.referred, spelled)), "what was spelled out still refers to a tool"
+        said = [part.content for raw in spelled for part in dialect.understand(raw).parts]
+        assert said == [b"what it does" if names else b"words"], "an answer in words does not say what it found"
+    assert {each.name for each in dialect.declared((found,))} <= {found.name}
 
 
 def _check_revealing(dialect: Dialect, request: Request) -> None:

@@ -14,6 +14,7 @@ from typing import Self
 from hotset.config import Upstream, load
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.remembering import Remembering
+from hotset.nouns.tool import Tooling
 from hotset.runtime.offering import Tools
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
@@ -41,6 +42,7 @@ class LocalProxy:
         budget: int = 0,
         knobs: Knobs | None = None,
         toolbox: Tools | None = None,
+        tooling: Tooling | None = None,
         memory: Remembering | None = None,
     ) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -57,6 +59,7 @@ class LocalProxy:
             inject=inject,
             budget=budget,
             knobs=knobs or config.knobs,
+            tooling=tooling or config.tooling,
             memory=memory or config.memory,
         )
         self._toolbox = toolbox

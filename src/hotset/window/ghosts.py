@@ -8,13 +8,14 @@ from typing import Any
 
 import msgspec
 
-from hotset.nouns.message import Tool, ToolSpec
+from hotset.nouns.message import Loading, Tool, ToolSpec
 from hotset.nouns.tool import Ghost
 from hotset.nouns.tool import Tool as LibraryTool
 
 _MARK = re.compile(r"\[GHOST [\d.]+\] ")
 _LONGEST_DESCRIPTION = 1000  # characters; OpenAI took at most 1,024
 _LONGEST_SCHEMA = 6000  # what is longer costs more at every call than the one call by which `find_tools` tells of it
+_ANYTHING = b'{"type":"object","properties":{}}'
 _DEEPEST = 12
 _SAME = 200  # characters by which two descriptions are the same: clients cut them
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -56,21 +57,25 @@ def ghost_spec(ghost: Ghost) -> ToolSpec | None:
     What one provider takes another does not: schemas with anything unusual are left to `find_tools`.
     """
     tool = ghost.tool
-    try:
-        schema = msgspec.json.decode(tool.parameters or b"{}")
-    except (ValueError, RecursionError):
+    parameters = _accepted(tool)
+    if parameters is None or not _NAME.fullmatch(tool.name):
         return None
-    if not isinstance(schema, dict) or not _NAME.fullmatch(tool.name):
+    return ToolSpec(tool.name, _short(f"[GHOST {ghost.score:.2f}] {_told(tool)}"), parameters)
+
+
+def found_spec(tool: LibraryTool) -> ToolSpec | None:
+    """A tool that the model found, as it is handed over to be called by its own name; None where no provider takes the name.
+
+    Its search is answered by definitions alone. Where a provider might refuse the schema, it stands in the description instead:
+    whoever runs the tool checks what it is given anyway, and says what is wrong with it.
+    """
+    if not _NAME.fullmatch(tool.name):
         return None
-    schema = {"type": "object", "properties": {}} | {key: value for key, value in schema.items() if key != "$schema"}
-    is_object = schema["type"] == "object" and not any(key in schema for key in (*_CHOICES, "not", "enum", "$ref"))
-    parameters = msgspec.json.encode(schema)
-    if not is_object or len(parameters) > _LONGEST_SCHEMA or not _is_plain(schema):
-        return None
-    told = " ".join(tool.description.split()) or tool.title or tool.own_name
-    said = f"[GHOST {ghost.score:.2f}] {told}"
-    short = said if len(said) <= _LONGEST_DESCRIPTION else f"{said[: _LONGEST_DESCRIPTION - 1]}…"
-    return ToolSpec(tool.name, short.encode("utf-8", "replace").decode(), parameters)
+    parameters = _accepted(tool)
+    told = _told(tool)
+    if parameters is None:
+        told = f"{told} Arguments, as a JSON schema: {tool.parameters.decode('utf-8', 'replace')}"
+    return ToolSpec(tool.name, _short(told), parameters or _ANYTHING, Loading.WHEN_FOUND)
 
 
 def speaks_of(prompt: str, tool: LibraryTool) -> bool:
@@ -99,6 +104,29 @@ def beside(ours: Sequence[ToolSpec], theirs: Sequence[Tool]) -> tuple[ToolSpec, 
 def defers(theirs: Sequence[Tool]) -> bool:
     """True where a client lets its own tools be searched: what is listed beside them is its business."""
     return any(_is_deferred(tool.raw) for tool in theirs if b"defer_loading" in tool.raw or b"tool_search" in tool.raw)
+
+
+def _accepted(tool: LibraryTool) -> bytes | None:
+    """The schema of its arguments, where every provider is known to take such a one."""
+    try:
+        schema = msgspec.json.decode(tool.parameters or b"{}")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(schema, dict):
+        return None
+    schema = {"type": "object", "properties": {}} | {key: value for key, value in schema.items() if key != "$schema"}
+    is_object = schema["type"] == "object" and not any(key in schema for key in (*_CHOICES, "not", "enum", "$ref"))
+    parameters = msgspec.json.encode(schema)
+    return parameters if is_object and len(parameters) <= _LONGEST_SCHEMA and _is_plain(schema) else None
+
+
+def _told(tool: LibraryTool) -> str:
+    return " ".join(tool.description.split()) or tool.title or tool.own_name
+
+
+def _short(said: str) -> str:
+    short = said if len(said) <= _LONGEST_DESCRIPTION else f"{said[: _LONGEST_DESCRIPTION - 1]}…"
+    return short.encode("utf-8", "replace").decode()
 
 
 def _is_plain(schema: Any, depth: int = 0) -> bool:

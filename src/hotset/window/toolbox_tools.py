@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 
 from hotset.errors import Malformed
+from hotset.nouns.tool import FIND_TOOLS
 from hotset.window.tools import NUMBER, TEXT, Fields, decoded, spec
 
-FIND, USE = "find_tools", "use_tool"
+FIND, USE = FIND_TOOLS, "use_tool"
 FOUND = 5
 """How many tools are told of where the model does not say."""
 

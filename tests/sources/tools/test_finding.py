@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from hotset.errors import StoreFailed
 from hotset.index.embed.table import Table
-from hotset.index.embed.wordwise import Wordwise
 from hotset.index.local import LocalIndex
 from hotset.nouns.tool import Origin, Tool
 from hotset.sources.tools.finding import FOLDER, Finding
+from hotset.sources.tools.likelihood import UNLIKELY
 from hotset.sources.tools.uses import FILE, Uses
 
 _TABLE = Table()
@@ -54,7 +54,7 @@ def index(tmp_path):
 
 @pytest.fixture
 def finding(index, tmp_path):
-    opened = Finding(index, Uses(tmp_path, _TABLE), Wordwise(_TABLE))
+    opened = Finding(index, _TABLE, Uses(tmp_path, _TABLE))
     opened.sync(_TOOLS)
     return opened
 
@@ -80,14 +80,41 @@ def test_the_right_tool_comes_first_folded_or_not(finding, index, asked, right, 
     assert finding.find(asked)[0].name == right
 
 
-def test_scores_fall_from_one_and_say_what_speaks_for_a_tool(finding):
+def test_scores_fall_and_say_what_speaks_for_a_tool(finding):
     matches = finding.find("how much money is on my account", most=20)
     scores = [match.score for match in matches]
     assert scores == sorted(scores, reverse=True)
-    assert scores[0] == 1.0
+    assert 1.0 >= scores[0] > 0.5
     assert scores[-1] >= 0.0
     assert matches[0].name == "bank__balance"
     assert matches[0].by == {"words", "meaning"}
+
+
+@pytest.mark.parametrize("tools", [_TOOLS[:1], _TOOLS[:3], _TOOLS])
+@pytest.mark.parametrize("asked", ["resize these photographs", "play a song of Schubert"])
+def test_what_nothing_is_about_is_unlikely_in_a_library_of_any_size(finding, tools, asked):
+    finding.sync(tools)
+    assert finding.find(asked)[0].score < UNLIKELY
+
+
+def test_several_tools_that_do_the_same_do_not_make_each_other_unlikely(finding):
+    copies = [_tool(f"weather{at}", "forecast", "Temperature and rain of the coming days at a place.") for at in range(6)]
+    finding.sync([*_TOOLS, *copies])
+    matches = finding.find("forecast of the rain of the coming days in Lisbon", most=6)
+    assert {match.name.partition("__")[2] for match in matches} == {"forecast"}
+    assert all(match.score > UNLIKELY for match in matches)
+
+
+def test_a_question_that_names_the_only_tool_is_likely(finding):
+    finding.sync(_TOOLS[:1])
+    assert finding.find("create a pull request: propose my change for review")[0].score > 0.5
+
+
+def test_what_served_for_the_same_question_is_likely(finding):
+    asked = "tell Bert that dinner is at eight"
+    before = finding.find(asked)[0].score
+    finding.used(asked, "git__blame", 1.0)
+    assert finding.find(asked)[0].score > max(before, 0.5)
 
 
 def test_quotes_in_a_question_are_no_condition(finding):
@@ -148,7 +175,7 @@ def test_a_tool_that_left_is_not_found_by_its_past(finding):
 def test_uses_outlive_the_index_and_the_process(finding, tmp_path):
     finding.used("tell Bert that dinner is at nine", "git__blame", 1.0)
     with LocalIndex(tmp_path / "another", _TABLE, folds=False) as anew:
-        again = Finding(anew, Uses(tmp_path, _TABLE))
+        again = Finding(anew, _TABLE, Uses(tmp_path, _TABLE))
         again.sync(_TOOLS)
         assert again.find("tell Bert that dinner is at ten")[0].name == "git__blame"
 

@@ -280,7 +280,7 @@ class Catalogue:
             look = f"a person can look at it and say `hotset tools approve {label.name}`"
             changed = "its files changed since a person let it run" if label.approved else "nobody said that it may run"
             why = f"{label.name} lies in the project's folder, and {changed}; {look}"
-            return replace(found, state=State.UNAPPROVED, why=why, digest=label.stamp)
+            return replace(found, state=State.UNAPPROVED, why=why, digest=label.stamp, is_told=_is_told(found))
         return found
 
     def _by_itself(self, label: Label, entry: Entry, file: str) -> Known:
@@ -326,6 +326,11 @@ class Catalogue:
             raise ToolRefused(f"what {shelf.name} runs cannot be told from its files, so nothing can be approved")
         here = [name for name, state in states.items() if state is not State.GONE]
         return msgspec.structs.replace(after, approved=seen or shelf.stamp, follow=follow), here
+
+
+def _is_told(found: Known) -> bool:
+    """May a skill of the project be told of before a person agreed? Not its functions, and not what a person should see first."""
+    return found.tool.origin is Origin.SKILL and not found.tool.own_name and found.state is State.READY and not found.warnings
 
 
 def _shelf(row: Row) -> Shelf:

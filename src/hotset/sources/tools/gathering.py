@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from hotset.config import TOOLS, Config
 from hotset.nouns.tool import Source, Tool
 from hotset.sources.tools.found.created import read_created
+from hotset.sources.tools.found.kept import FILE, Kept
 from hotset.sources.tools.found.servers import read_servers
 from hotset.sources.tools.found.skills import Skill, find_skills, skill_folders
 
@@ -41,6 +42,7 @@ class Gathering:
     def __init__(self, config: Config, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._config = config
         self._folders = skill_folders(config.project, config.user, config.tooling.skills)
+        self._kept = Kept(config.folder / TOOLS / FILE)
         self._written = config.folder / TOOLS / CREATED
         self._monotonic = monotonic
         self._lock = threading.Lock()
@@ -63,7 +65,7 @@ class Gathering:
             read = read_servers(file, self._config.environ)
             servers |= {source.name: source for source in read.sources}
             troubles += read.troubles
-        found = find_skills(self._folders)
+        found = find_skills(self._folders, self._kept)
         skills = {skill.source.name: skill for skill in found.skills}
         for name in servers.keys() & skills.keys():
             troubles.append(f"skill {name} is left out: a server has the same name")

@@ -49,6 +49,9 @@ class Known:
     """What is odd about it, for a person who looks. It works all the same."""
     digest: str = ""
     """Of what a person would approve: `new` where there is one, otherwise `tool`; the stamp of a source that waits as a whole."""
+    is_told: bool = False
+    """It is a skill of the project that nobody approved yet; its name and description may be told all the same, as nothing about
+    them is odd. Nothing else of it is told, and nothing is run."""
 
 
 class Pin(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 4  # servers that are asked for their lists side by side: more would only share two cores
 _AGAIN_SECONDS = 300.0  # before a server that gave no list is asked again
 _WATERMARK = "tools"
+_RULE = 2  # of what is indexed; counted up when other tools of the same catalogue are
 
 List = Callable[[Source], Listed]
 """Asks a server for its tools, starting it where need be."""
@@ -114,14 +115,14 @@ class Stocking:
         return [sentence for sentences in self._refused.values() for sentence in sentences]
 
     def index(self, finding: Finding, index: Index) -> None:
-        """Everything that can be used can be found."""
+        """Everything that can be used can be found, and skills that only wait for a person's yes."""
         from hotset.sources.tools.wording import VERSION as WORDING  # noqa: PLC0415 - with the index, and not before
 
         with self._lock:
-            mark = _number(f"{self.catalogue.version()} {WORDING}")
+            mark = _number(f"{self.catalogue.version()} {WORDING} {_RULE}")
             if index.watermark(_WATERMARK) == mark:
                 return
-            finding.sync(known.tool for known in self.catalogue.tools() if known.state is State.READY)
+            finding.sync(known.tool for known in self.catalogue.tools() if known.state is State.READY or known.is_told)
             index.add((), Watermark(_WATERMARK, mark))
 
     def _put(self, source: Source, tools: Sequence[Tool], instructions: str = "") -> None:

@@ -82,23 +82,36 @@ def list_(chosen: Chosen, source: str | None, limit: int, *, as_json: bool) -> i
 @click.option("-n", "--limit", type=click.IntRange(1, 20), default=5, show_default=True, help="At most so many.")
 @as_json
 def find(chosen: Chosen, query: tuple[str, ...], source: tuple[str, ...], limit: int, *, as_json: bool) -> int:
-    """The tools that fit a task, best first, as an agent gets them."""
+    """The tools that fit a task, best first, as an agent gets them. The number is how likely each is the right one."""
     from hotset.sources.tools.checking import compact  # noqa: PLC0415 - with the toolbox
+    from hotset.sources.tools.likelihood import UNLIKELY  # noqa: PLC0415
 
     with opened(chosen.config()) as toolbox:
         stock(toolbox, chosen)
-        ghosts = toolbox.find(" ".join(query), limit, source)
+        found = toolbox.look_for(" ".join(query), limit, source)
+    ghosts = found.ghosts
+    fits = any(ghost.score >= UNLIKELY for ghost in ghosts)
     if as_json:
         emit_json(
             [
                 {
                     "name": ghost.tool.name,
                     "score": round(ghost.score, 4),
+                    "unlikely": ghost.score < UNLIKELY,
                     "source": ghost.tool.source,
                     "description": ghost.tool.description,
                     "parameters": json.loads(ghost.tool.parameters),
                 }
                 for ghost in ghosts
+            ]
+            + [
+                {
+                    "name": known.tool.name,
+                    "source": known.tool.source,
+                    "description": known.tool.description,
+                    "needs": f"hotset tools approve {known.tool.source}",
+                }
+                for known in found.waiting
             ]
         )
     for ghost in () if as_json else ghosts:
@@ -106,9 +119,18 @@ def find(chosen: Chosen, query: tuple[str, ...], source: tuple[str, ...], limit:
         emit(click.style(f"{ghost.score:.2f}  ", dim=True) + click.style(plain(first), fg="cyan"))
         if rest:
             emit("\n".join(f"      {line}" for line in plain(rest).split("\n")))
-    if not ghosts:
-        say(f"no tool fits; see what there is: {chosen.hint('tools list')}", quiet=chosen.quiet)
-    return OK if ghosts else FOUND
+    for known in () if as_json else found.waiting:
+        name = known.tool.source
+        emit(click.style("      ", dim=True) + click.style(plain(name), fg="cyan"))
+        emit(f"      {plain(shortened(_first_line(known.tool.description), max(40, width() - 6)))}")
+        say(f"      it came with this project and needs approval: {chosen.hint(f'tools approve {name}')}", quiet=chosen.quiet)
+    if not fits:
+        nearest = "nothing fits well, and these are only the nearest" if ghosts else "no tool fits"
+        say(
+            f"{nearest}; ask in other words, or for one --source; see what there is: {chosen.hint('tools list')}",
+            quiet=chosen.quiet,
+        )
+    return OK if ghosts or found.waiting else FOUND
 
 
 @click.command(

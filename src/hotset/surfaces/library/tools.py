@@ -11,6 +11,7 @@ import msgspec
 from hotset.nouns.message import DialectName
 from hotset.nouns.tool import Ghost, Tool
 from hotset.runtime.toolbox import Toolbox, Used
+from hotset.sources.tools.likelihood import UNLIKELY
 from hotset.surfaces.library.messages import dialect_named
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -32,7 +33,11 @@ class _Library:
         toolbox = self._toolbox()
         loaded = [Ghost(tool, 1.0, loaded=True) for tool in toolbox.loaded(session)]
         names = {ghost.tool.name for ghost in loaded}
-        found = [ghost for ghost in toolbox.find(query, limit, session=session) if ghost.tool.name not in names]
+        found = [
+            ghost
+            for ghost in toolbox.find(query, limit, session=session)
+            if ghost.tool.name not in names and ghost.score >= UNLIKELY
+        ]
         return [form(ghost.tool, _description(ghost)) for ghost in (*loaded, *found)]
 
 

@@ -81,7 +81,8 @@ def _find(toolbox: Toolbox, given: Mapping[str, Any], session: str) -> Said:
     sought = parse_find(msgspec.json.encode(given))
     if toolbox.empty:
         return Said(_EMPTY)
-    return Said(toolbox.told(toolbox.find(sought.query, sought.limit, sought.only, session=session), MAX_TOKENS))
+    found = toolbox.look_for(sought.query, sought.limit, sought.only, session=session)
+    return Said(toolbox.told(found.ghosts, MAX_TOKENS, found.waiting))
 
 
 def _use(toolbox: Toolbox, store: Callable[[], Store], knobs: Knobs, given: Mapping[str, Any], session: str) -> Said:

@@ -13,13 +13,20 @@ from hotset.testing.upstream.cache import LONG, MINUTES, SHORT, Block, MarkedPro
 
 _WRITES_COST_FROM = (5, 6)  # gpt-5.6
 
+_DEFERRING = Block(b"Some tools are shown when they are found.")
+"""What the first deferred tool puts in front of a conversation: clients that live on the cache declare one from the start."""
+
 
 def marked_prompt(body: Mapping[str, Any]) -> MarkedPrompt:
     """A Messages request as its cache sees it: tools, system, messages, without the marks themselves."""
-    tools = tuple(_block("", tool) for tool in _listed(body.get("tools")) if not tool.get("defer_loading"))
+    declared = _listed(body.get("tools"))
+    deferred = {str(tool.get("name")): tool for tool in declared if tool.get("defer_loading")}
+    tools = tuple(_block("", tool) for tool in declared if not tool.get("defer_loading"))
+    if deferred:
+        tools = (*tools, _DEFERRING)
     system = tuple(_block("", block) for block in _blocks(body.get("system")))
     messages = tuple(
-        _block(str(message.get("role")), block)
+        _block(str(message.get("role")), _expanded(block, deferred))
         for message in _listed(body.get("messages"))
         for block in _blocks(message.get("content"))
     )
@@ -73,6 +80,15 @@ def _block(role: str, block: Any) -> Block:
     if marks:
         ttl = LONG if any(mark.get("ttl") == "1h" for mark in marks) else SHORT
     return Block(role.encode() + msgspec.json.encode(_unmarked(block)), ttl)
+
+
+def _expanded(block: Any, deferred: Mapping[str, Any]) -> Any:
+    """A block as the model reads it: where it refers to a deferred tool, the tool stands."""
+    if not isinstance(block, Mapping) or block.get("type") != "tool_result" or not isinstance(block.get("content"), list):
+        return block
+    inner = (each if isinstance(each, Mapping) else {} for each in block["content"])
+    shown = [deferred.get(str(each.get("tool_name")), each) if each.get("type") == "tool_reference" else each for each in inner]
+    return {**block, "content": shown}
 
 
 def _marks(block: Any) -> Iterator[Mapping[str, Any]]:

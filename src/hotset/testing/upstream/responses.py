@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hotset.testing.upstream import chat
@@ -10,6 +10,8 @@ from hotset.testing.upstream.faults import Edge
 from hotset.testing.upstream.wire import Event, Turn, Wire, arguments, pieces, to_json
 
 CALL_PREFIX = "call_"
+_SEARCH = "tool_search"
+"""A script's call of this name is one of the provider's own search, where the request lets its client run that."""
 
 
 def document(turn: Turn) -> dict[str, Any]:
@@ -29,18 +31,29 @@ def output(turn: Turn) -> list[dict[str, Any]]:
         part = {"type": "output_text", "text": turn.say.text, "annotations": [], "logprobs": []}
         message = {"id": turn.id("msg_"), "type": "message", "role": "assistant", "status": "completed", "content": [part]}
         items.append(message)
-    for place, call in enumerate(turn.say.calls):
-        items.append(
-            {
-                "id": turn.id("fc_", place),
-                "type": "function_call",
-                "call_id": turn.call_id(CALL_PREFIX, place),
-                "name": call.name,
-                "arguments": arguments(call),
-                "status": "completed",
-            }
-        )
-    return items
+    return [*items, *(_call(turn, place) for place in range(len(turn.say.calls)))]
+
+
+def _call(turn: Turn, place: int) -> dict[str, Any]:
+    call, call_id = turn.say.calls[place], turn.call_id(CALL_PREFIX, place)
+    if call.name == _SEARCH and _is_searched_by_client(turn.body):
+        said = {"type": "tool_search_call", "execution": "client", "call_id": call_id, "arguments": call.arguments}
+        return {"id": turn.id("tsc_", place), **said, "status": "completed"}
+    said = {"type": "function_call", "call_id": call_id, "name": call.name, "arguments": arguments(call)}
+    loaded = {"namespace": call.name} if call.name in _loaded(turn.body) else {}
+    return {"id": turn.id("fc_", place), **said, **loaded, "status": "completed"}
+
+
+def _is_searched_by_client(body: Mapping[str, Any]) -> bool:
+    return any(tool.get("type") == _SEARCH and tool.get("execution") == "client" for tool in body.get("tools") or ())
+
+
+def _loaded(body: Mapping[str, Any]) -> set[str]:
+    """The functions that answers to a search brought."""
+    said = body.get("input")
+    items = [item for item in said if isinstance(item, Mapping)] if isinstance(said, list) else []
+    found = [tool for item in items if item.get("type") == "tool_search_output" for tool in item.get("tools") or ()]
+    return {str(tool.get("name")) for tool in found}
 
 
 def events(turn: Turn) -> tuple[Event, ...]:
@@ -80,6 +93,7 @@ def _opened(item: dict[str, Any]) -> dict[str, Any]:
         "reasoning": {"summary": []},
         "message": {"content": [], "status": "in_progress"},
         "function_call": {"arguments": "", "status": "in_progress"},
+        "tool_search_call": {"arguments": {}, "status": "in_progress"},
     }
     return item | empty[item["type"]]
 
@@ -103,7 +117,7 @@ def _filled(item: dict[str, Any], index: int, chunks: int) -> Iterator[dict[str,
             yield {"type": "response.output_text.delta", **place, "delta": piece, "logprobs": []}
         yield {"type": "response.output_text.done", **place, "text": part["text"], "logprobs": []}
         yield {"type": "response.content_part.done", **place, "part": part}
-    else:
+    elif item["type"] == "function_call":
         for piece in pieces(item["arguments"], chunks):
             yield {"type": "response.function_call_arguments.delta", **place, "delta": piece}
         yield {"type": "response.function_call_arguments.done", **place, "name": item["name"], "arguments": item["arguments"]}

@@ -17,6 +17,7 @@ from hotset.nouns.tool import Origin, Source, Stdio, Tool
 from hotset.sources.code.opening import MOST_BYTES, NotTaken, Root, shown
 from hotset.sources.tools.found.folders import DEEPEST, EXCLUDED, Listing, content_marks, entries, link_marks, listing, script_of
 from hotset.sources.tools.found.frontmatter import Frontmatter, read_frontmatter
+from hotset.sources.tools.found.kept import Kept
 from hotset.sources.tools.found.memo import Memo
 from hotset.sources.tools.found.signatures import Function, Script, own_names
 from hotset.sources.tools.found.skill import SKILL_FILE, Found, Skill, SkillFolder
@@ -54,20 +55,23 @@ def skill_folders(project: Path, home: Path, more: Sequence[str] = ()) -> tuple[
     )
 
 
-def find_skills(folders: Sequence[SkillFolder]) -> Found:
-    """Every skill of these folders; of two with one name the first. What has not changed is not read again."""
+def find_skills(folders: Sequence[SkillFolder], kept: Kept | None = None) -> Found:
+    """Every skill of these folders; of two with one name the first. What has not changed is not read again: not by this process,
+    and, where something is `kept`, not by the next one."""
     troubles: list[str] = []
     roots = _roots(folders, troubles)
     skills: dict[str, Skill] = {}
     for folder, root in roots.items():
         for place, names in _places(root, roots, troubles):
-            looked = _look(place, names, folder.trusted)
+            looked = _look(place, names, folder.trusted, kept)
             troubles += looked.troubles
             for skill in looked.skills:
                 if (other := skills.get(skill.source.name)) is None:
                     skills[skill.source.name] = skill
                 else:
                     troubles.append(f"skill {shown(str(place))} is left out: {shown(str(other.folder))} has the same name")
+    if kept is not None:
+        kept.save()
     return Found(tuple(skills.values()), tuple(troubles))
 
 
@@ -124,7 +128,7 @@ def _is_found_anyway(link: Path, roots: Mapping[SkillFolder, Path]) -> bool:
         return True
 
 
-def _look(place: Path, names: frozenset[str], trusted: bool) -> Found:
+def _look(place: Path, names: frozenset[str], trusted: bool, kept: Kept | None) -> Found:
     """One skill, or why it is none.
 
     Of a skill that is not trusted every file counts, also what Python compiled or a package manager installed: code that is not
@@ -134,7 +138,7 @@ def _look(place: Path, names: frozenset[str], trusted: bool) -> Found:
     there = listing(place, deepest=deepest, excluded=EXCLUDED if trusted else frozenset())
     links = link_marks(place, there)
     own_python = ".venv" in names and (place / ".venv/bin/python").is_file()
-    key = (place, trusted, names, own_python, there.whole, *there.files.items(), *links.items(), *there.special)
+    key = (place, trusted, tuple(sorted(names)), own_python, there.whole, *there.files.items(), *links.items(), *there.special)
 
     def look() -> Found:
         troubles: list[str] = []
@@ -144,7 +148,11 @@ def _look(place: Path, names: frozenset[str], trusted: bool) -> Found:
         except BadInput as error:
             return Found(troubles=(*troubles, f"skill {shown(str(place))} is left out: {error}"))
 
-    return _looks.get(key, look)
+    def read() -> Found:
+        newest = max((max(at.mtime_ns, at.ctime_ns) for at in there.files.values()), default=0)
+        return kept.get(key, newest, look) if kept is not None else look()
+
+    return _looks.get(key, read)
 
 
 def _skill(root: Root, there: Listing, trusted: bool, troubles: list[str]) -> Skill:

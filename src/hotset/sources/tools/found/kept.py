@@ -1,0 +1,162 @@
+"""What was made of skills, kept on disk for the next process: parsing a thousand of them takes it seconds, this milliseconds.
+
+Derived, and safe to delete at any time. A file that is damaged, or that another version of the parser wrote, is as good as none.
+A look is kept under everything that it depended on: of each file its path, size, inode and times. What changed a moment ago is
+not kept: it may change again before a file system's clock has ticked, and would look as it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from hotset.errors import NotFound, StoreFailed
+from hotset.nouns.tool import Origin, Source, Stdio, Tool
+from hotset.sources.tools.found.files import read_whole
+from hotset.sources.tools.found.skill import Found, Skill
+from hotset.store.folder import private_folder, write_whole
+
+FILE = "skills.kept"
+"""In the folder of a project's tools."""
+
+_LARGEST = 256_000_000  # bytes; 10,000 tools take some 5 MB
+_SETTLED_NS = 2_000_000_000  # the coarsest clock of a file system in use ticks every two seconds
+_DIGEST = hashlib.sha256().digest_size
+
+
+class Kept:
+    """Not for two threads at once. Processes may share the file: the last one that learned something wins."""
+
+    def __init__(self, path: Path, clock_ns: Callable[[], int] = time.time_ns) -> None:
+        self._path = path
+        self._clock_ns = clock_ns
+        self._made_by = ""
+        self._read: dict[str, msgspec.Raw] = {}
+        self._live: dict[str, msgspec.Raw] = {}
+        """What this process needed: the rest is of skills that are gone or have changed."""
+        self._is_new = False
+
+    def get(self, key: object, newest_ns: int, make: Callable[[], Found]) -> Found:
+        """`key` says, by its `repr`, everything that the look depends on; `newest_ns` is when the last of its files changed."""
+        if not self._made_by:  # once: the code that this process runs stays, whatever becomes of its files
+            self._made_by = _made_by()
+            self._read = _read(self._path, self._made_by)
+        name = hashlib.sha256(repr(key).encode("utf-8", "surrogatepass")).hexdigest()
+        if (raw := self._read.get(name)) is not None and (known := _decoded(raw)) is not None:
+            self._live[name] = raw
+            return known
+        found = make()
+        if self._clock_ns() - newest_ns > _SETTLED_NS and (encoded := _encoded(found)) is not None:
+            self._live[name] = encoded
+            self._is_new = True
+        return found
+
+    def save(self) -> None:
+        """Writes what was learned, if anything was. What cannot be written costs the next process its time, and nothing else."""
+        if not self._is_new:
+            return
+        self._is_new = False
+        body = _BODY.encode(_Body(self._made_by, self._live))
+        with suppress(StoreFailed, OSError):
+            private_folder(self._path.parent)
+            write_whole(self._path, hashlib.sha256(body).digest() + body)
+
+
+class _Tool(msgspec.Struct, array_like=True):
+    name: str
+    own_name: str
+    description: str
+    parameters: bytes
+    depends: tuple[str, ...]
+
+
+class _Skill(msgspec.Struct, array_like=True):
+    source: str
+    stamp: str
+    trusted: bool
+    command: tuple[str, ...]
+    """Empty where nothing runs."""
+    folder: str
+    name: str
+    description: str
+    tools: tuple[_Tool, ...]
+
+
+class _Found(msgspec.Struct, array_like=True):
+    skills: tuple[_Skill, ...]
+    troubles: tuple[str, ...]
+
+
+class _Body(msgspec.Struct):
+    made_by: str
+    looks: dict[str, msgspec.Raw]
+
+
+_BODY = msgspec.msgpack.Encoder()
+_BODIES = msgspec.msgpack.Decoder(_Body)
+_LOOKS = msgspec.msgpack.Decoder(_Found)
+
+
+def _made_by() -> str:
+    """What the same files would have to be parsed again for: other code of ours, another Python to read or to run scripts."""
+    made = hashlib.sha256(repr((sys.version, sys.executable, __file__)).encode("utf-8", "surrogatepass"))
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        made.update(path.read_bytes())
+    return made.hexdigest()
+
+
+def _read(path: Path, made_by: str) -> dict[str, msgspec.Raw]:
+    try:
+        data = read_whole(path, _LARGEST)
+        if hashlib.sha256(data[_DIGEST:]).digest() != data[:_DIGEST]:
+            return {}
+        body = _BODIES.decode(data[_DIGEST:])
+    except (NotFound, msgspec.MsgspecError):
+        return {}
+    return body.looks if body.made_by == made_by else {}
+
+
+def _decoded(raw: msgspec.Raw) -> Found | None:
+    try:
+        found = _LOOKS.decode(raw)
+    except msgspec.MsgspecError:
+        return None
+    return Found(tuple(map(_skill, found.skills)), found.troubles)
+
+
+def _skill(kept: _Skill) -> Skill:
+    launch = Stdio(kept.command) if kept.command else None
+    source = Source(kept.source, Origin.SKILL, launch, kept.stamp, shared=True, trusted=kept.trusted)
+    tools = (
+        Tool(each.name, kept.source, Origin.SKILL, each.own_name, each.description, each.parameters, depends=each.depends)
+        for each in kept.tools
+    )
+    return Skill(source, tuple(tools), Path(kept.folder), kept.name, kept.description)
+
+
+def _encoded(found: Found) -> msgspec.Raw | None:
+    """None for what would not come back as it is."""
+    skills = tuple(
+        _Skill(
+            skill.source.name,
+            skill.source.stamp,
+            skill.source.trusted,
+            skill.source.launch.command if isinstance(skill.source.launch, Stdio) else (),
+            str(skill.folder),
+            skill.name,
+            skill.description,
+            tuple(_Tool(tool.name, tool.own_name, tool.description, tool.parameters, tool.depends) for tool in skill.tools),
+        )
+        for skill in found.skills
+    )
+    try:
+        raw = msgspec.Raw(_BODY.encode(_Found(skills, found.troubles)))
+    except (UnicodeEncodeError, msgspec.MsgspecError):  # names that are no text
+        return None
+    return raw if _decoded(raw) == found else None

@@ -1,0 +1,65 @@
+"""The keeper: what was handed over is kept, whoever waits for it, and its troubles are told once."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from hotset.errors import NotFound
+from hotset.nouns.deposit import Answered
+from hotset.nouns.message import Reply
+from hotset.nouns.turn import Event, Outcome, TurnId
+from hotset.runtime.keeper import Keeper
+from hotset.store.sqlite import SqliteStore
+
+
+@pytest.fixture
+def keeper(tmp_path) -> Iterator[Keeper]:
+    made = Keeper(lambda: SqliteStore.open(tmp_path), time.monotonic)
+    made.open()
+    yield made
+    made.close()
+
+
+def test_a_deposit_stands_though_whoever_waited_for_it_has_gone(keeper):
+    async def run() -> None:
+        keeper.hand_over(Event("Told", 1.0)).cancel()
+        await keeper.keep(Event("Behind", 2.0))
+
+    asyncio.run(run())
+
+    assert [event.name for event in keeper.store.events()] == ["Told", "Behind"]
+    assert not keeper.busy
+
+
+def test_a_deposit_that_is_refused_is_told_to_whoever_waits_and_to_nobody_else(keeper):
+    reply_to_nothing = Answered(TurnId("0" * 16), 1.0, Outcome.DONE, 200, b"{}", Reply())
+    unheard: list[dict[str, object]] = []
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: unheard.append(told))
+        with pytest.raises(NotFound):
+            await keeper.keep(reply_to_nothing)
+        keeper.hand_over(reply_to_nothing)
+        await keeper.keep(Event("Behind", 2.0))
+        gc.collect()
+
+    asyncio.run(run())
+
+    assert unheard == []
+    assert keeper.trouble == ""
+
+
+def test_a_store_that_answers_after_the_loop_has_ended_disturbs_nobody(keeper, caplog):
+    async def run() -> None:
+        for number in range(50):
+            keeper.hand_over(Event(f"event {number}", 1.0))
+
+    asyncio.run(run())
+    keeper.close()  # writes what still waits
+
+    assert caplog.records == []
