@@ -178,6 +178,12 @@ def test_a_command_that_is_not_there_is_told_before_anything_starts(desk: Desk):
     assert not desk.data.exists()
 
 
+def test_an_option_that_wrap_does_not_know_is_no_agent(desk: Desk):
+    ran = desk.run("wrap", "--openai-url", "http://gateway.example.com", "codex")
+    assert ran.code == 2
+    assert "wrap has no option --openai-url" in ran.err
+
+
 def test_an_agent_that_dies_of_a_signal_gives_the_shell_s_code(desk: Desk, to_upstream):
     ran = desk.run("wrap", *python("import os; os.kill(os.getpid(), 9)"), env=to_upstream)
 

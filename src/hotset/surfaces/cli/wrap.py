@@ -61,6 +61,10 @@ def wrap(chosen: Chosen, *, switches: Switches, indexing: Indexing, print_only: 
     Sets what the agent needs to find it (Claude Code, Codex, opencode, aider, goose; the usual variables for any other),
     for this run only, and ends as the agent ends.
     """
+    if command[0].startswith("-"):
+        raise click.UsageError(
+            f"wrap has no option {command[0]}; options of `hotset up` are given to it by the environment (HOTSET_OPENAI_URL, ...)"
+        )
     config = chosen.config(switches)
     running = _running(config)
     if print_only:
