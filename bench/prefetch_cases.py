@@ -14,7 +14,7 @@ import msgspec
 from hotset.index.embed.table import Table
 from hotset.index.local import LocalIndex
 from hotset.index.port import Index
-from hotset.nouns.finding import Entry, EntryId, Hit, Query, Sort
+from hotset.nouns.finding import Entry, EntryId, Hit, Hits, Query, Sort
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Kind, Page, PageId, Role, SessionId, digest
@@ -38,6 +38,11 @@ _PATIENCE = 10.0  # seconds of a search: here nobody waits
 _ASKING = 60  # tokens of a call that reads a file
 _SLICE = 2000  # tokens that a fault brings back
 _NUMBERED = re.compile(r"^\s*(\d+)(?:→|\t|:|\|)", re.MULTILINE)
+_SHOWS = re.compile(
+    r"(?:^|&&|;)\s*(?:cat|nl(?: -ba)?|head(?: -n ?(?P<head>\d+))?)\s+[\w./-]+"
+    r"(?:\s*\|\s*sed -n '(?P<first>\d+)(?:,(?P<last>\d+))?p')?"
+    r"|(?:^|&&|;)\s*sed -n '(?P<first2>\d+)(?:,(?P<last2>\d+))?p'"
+)
 _OLD = ("old_string", "old_str", "oldText", "edits", "old")
 
 
@@ -101,7 +106,7 @@ def study(name: str, file: Path, ruling: Ruling) -> Set:
                 for conversation in conversations(session):
                     rules = ruling.rules(conversation.model)
                     studied.cases.extend(_cases(name, conversation, memory, rules))
-                    measure(Studied.of(conversation), _policy(conversation, rules), rules, figures, lambda: 0.0)
+                    measure(Studied.of(conversation), policy_of(conversation, rules), rules, figures, lambda: 0.0)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     studied.cost, studied.tokens = figures.cost + figures.fault_cost, figures.prompt
@@ -194,7 +199,7 @@ class _Act:
 
 
 def _cases(name: str, conversation: Conversation, memory: _Memory, rules: Rules) -> Iterator[Case]:
-    policy = _policy(conversation, rules)
+    policy = policy_of(conversation, rules)
     said = [Said.of(text_of(line)) for line in conversation.lines]
     for index, line in enumerate(conversation.lines):
         behind = conversation.lines[index + 1 : index + 2]
@@ -204,26 +209,48 @@ def _cases(name: str, conversation: Conversation, memory: _Memory, rules: Rules)
             memory.take(line)
             continue
         memory.fold()
-        now = line.time or memory.time
-        asked = Prompt(prompt, now)
-        found = [memory.index.search(_before(query, now)) for query in queries(asked, _PATIENCE)]
-        window = [block.text for block in policy.show(index + 1, now)[: index + 1]]
-        acts = list(_acts(conversation, policy, index))
-        every = [(hit, told) for hit, told in weigh(asked, found) if agreed(hit)]
-        free = [(hit, told) for hit, told in every if not stands(hit.entry.text, window)]
-        later = sum(call > index for call in conversation.calls)
-        carried = rules.price.write + rules.price.read * (later - 1)
-        finds = tuple(_find(each, acts, said, carried, rules) for each in free)
-        yield Case(name, finds, len(every) - len(finds))
+        asked = Prompt(prompt, line.time or memory.time)
+        found = [memory.index.search(_before(query, asked.time)) for query in queries(asked, _PATIENCE)]
+        yield _case(name, _Occasion(conversation, index, policy, said, rules), asked, found)
         memory.take(line)
     memory.fold()
+
+
+def case_of_prompt(conversation: Conversation, index: int, prompt: str, project: Index, rules: Rules) -> Case:
+    """The message with that number, whose prompt is this, with what the index of a project has for it."""
+    said = [Said.of(text_of(line)) for line in conversation.lines]
+    asked = Prompt(prompt, conversation.lines[index].time)
+    found = [project.search(query) for query in queries(asked, _PATIENCE)]
+    return _case(conversation.set, _Occasion(conversation, index, policy_of(conversation, rules), said, rules), asked, found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Occasion:
+    """A prompt in its conversation."""
+
+    conversation: Conversation
+    index: int
+    policy: Planned
+    said: Sequence[Said]
+    rules: Rules
+
+
+def _case(name: str, at: _Occasion, asked: Prompt, found: Sequence[Hits]) -> Case:
+    window = [block.text for block in at.policy.show(at.index + 1, asked.time)[: at.index + 1]]
+    acts = list(_acts(at.conversation, at.policy, at.index))
+    every = [(hit, told) for hit, told in weigh(asked, found) if agreed(hit)]
+    free = [(hit, told) for hit, told in every if not stands(hit.entry.text, window)]
+    later = sum(call > at.index for call in at.conversation.calls)
+    carried = at.rules.price.write + at.rules.price.read * (later - 1)
+    finds = tuple(_find(each, acts, at.said, carried, at.rules) for each in free)
+    return Case(name, finds, len(every) - len(finds))
 
 
 def _before(query: Query, now: float) -> Query:
     return replace(query, only=replace(query.only, until=now))
 
 
-def _policy(conversation: Conversation, rules: Rules) -> Planned:
+def policy_of(conversation: Conversation, rules: Rules) -> Planned:
     return Planned(conversation, replace(Knobs(), window=rules.window), rules.price)
 
 
@@ -240,11 +267,12 @@ def _acts(conversation: Conversation, policy: Planned, after: int) -> Iterator[_
         for piece in calls:
             words = spoken(piece.content)
             answer = answers.get(piece.call)
-            reads = answer is not None and conversation.lines[answer].pieces[0].kind is Kind.FILE
+            shown = command_lines(piece.content)
+            reads = answer is not None and (conversation.lines[answer].pieces[0].kind is Kind.FILE or shown is not None)
             yield _Act(
                 message=at,
                 path=path_in(piece.content),
-                args=_object(piece.content),
+                args=_object(piece.content) if shown is None else shown,
                 names=frozenset(names(words)),
                 lines=Said.of(words).lines,
                 seen=seen,
@@ -334,6 +362,17 @@ def _on_lines(entry: Entry, holds: Said, act: _Act) -> bool:
     own = [int(number) for number in _NUMBERED.findall(entry.text)]
     low, high = (own[0], own[-1]) if own else entry.lines
     return low <= end and begin <= high
+
+
+def command_lines(content: bytes) -> dict[str, object] | None:
+    """Which lines a bare shell command shows of a file, as a call that reads one would say it; None for any other."""
+    command = content.decode("utf-8", "replace")
+    if command.startswith("{") or "<<" in command or not (found := _SHOWS.search(command)):
+        return None
+    if told := found["first"] or found["first2"]:
+        first, last = int(told), int(found["last"] or found["last2"] or told)
+        return {"offset": first, "limit": max(1, last - first + 1)}
+    return {"offset": 1, "limit": int(found["head"])} if found["head"] else {}
 
 
 def _object(content: bytes) -> dict[str, object]:

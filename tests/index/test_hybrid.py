@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotset.index.breaker import Breaker
-from hotset.index.hybrid import by_rank, fuse
+from hotset.index.hybrid import Ranked, by_file, by_rank, fuse
 from hotset.index.local import LocalIndex
 from hotset.index.tiers import Tier, tier_for
 from hotset.nouns.finding import Entry, EntryId, Query, Sort
@@ -125,3 +125,18 @@ def test_an_answer_is_given_again_until_something_changes(tmp_path):
         assert index.search(hurried) == first
         index.remove(["w"])
         assert not index.search(hurried).hits
+
+
+def test_a_file_that_the_question_names_is_lifted_and_so_is_the_best_stretch_of_one_with_several_finds():
+    ranked = [Ranked(1, 1.0, None, 1.0), Ranked(2, 0.9, None, 0.9), Ranked(3, 0.8, None, 0.8), Ranked(4, 0.7, None, 0.7)]
+    plain = {1: "src/a.py", 2: "src/b.py", 3: "src/c.py", 4: "src/d.py"}
+    assert [each.doc for each in by_file(ranked, plain, {})] == [1, 2, 3, 4]
+    assert [each.doc for each in by_file(ranked, plain, {4: 1.0})] == [4, 1, 2, 3]
+    together = {1: "src/a.py", 2: "src/b.py", 3: "src/b.py", 4: "src/b.py"}
+    assert [each.doc for each in by_file(ranked, together, {})] == [2, 1, 3, 4]
+
+
+def test_what_is_no_code_keeps_its_score_beside_files():
+    ranked = [Ranked(1, 1.0, None, 1.0), Ranked(2, 0.9, None, 0.9)]
+    assert by_file(ranked, {2: "src/b.py"}, {2: 0.5})[1] == ranked[0]
+    assert by_file(ranked, {}, {}) == ranked

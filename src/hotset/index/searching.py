@@ -13,14 +13,14 @@ import apsw
 from hotset.index.analysis import Question, question, says
 from hotset.index.closely import Closely
 from hotset.index.embed.port import Embedder
-from hotset.index.entries import Entries, by_number, tail_by_words
+from hotset.index.entries import Entries, by_number, paths_of, tail_by_words
 from hotset.index.filters import Numbers, holds
 from hotset.index.generations import FilesDamaged, Generation, Generations, gone, serving
-from hotset.index.hybrid import Ranked, fuse
+from hotset.index.hybrid import Ranked, by_file, fuse
 from hotset.index.rows import Rows, number
 from hotset.index.signals import ByMeaning, ByWords, Signals, View
 from hotset.index.tiers import Answers, Effort, Hot, Tier, tier_for
-from hotset.index.words import Terms, match, of_tools, terms
+from hotset.index.words import Terms, match, of_tools, terms, words_of_name
 from hotset.nouns.finding import Entry, Filter, Hit, Hits, Query, Sort
 
 _TAIL_FOUND = 50
@@ -110,8 +110,13 @@ class Searching:
             meaning = partial(self._meaning.find, view, query, limit, effort)
         by_words, by_meaning, lacking = self._signals.ask(words, meaning, until)
         self._look_into(view, lacking)
-        ranked = fuse(by_words.scores, by_meaning.scores, {**by_words.sorts, **by_meaning.sorts})
+        sorts = {**by_words.sorts, **by_meaning.sorts}
+        ranked = fuse(by_words.scores, by_meaning.scores, sorts)
         with self._rows.reading() as connection:
+            code = [each.doc for each in ranked if sorts[each.doc] is Sort.CODE]
+            if code and wanted.loose:
+                paths = paths_of(connection, code)
+                ranked = by_file(ranked, paths, _named(paths, frozenset(wanted.loose)))
             hits = _shown(connection, ranked, query, question)
         return Hits(hits, lacking | self._absent(view))
 
@@ -155,6 +160,11 @@ def _shown(connection: apsw.Connection, ranked: list[Ranked], query: Query, aske
         if len(hits) >= query.most:
             break
     return tuple(hits[: query.most])
+
+
+def _named(paths: Mapping[int, str], asked: frozenset[str]) -> dict[int, float]:
+    """The share of each file's name that the question says."""
+    return {doc: len(name & asked) / len(name) for doc, path in paths.items() if (name := words_of_name(path))}
 
 
 def _says(entry: Entry, asked: Question) -> bool:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ _MOST_NUMBERS = 64  # of a condition: for more it takes too long to ask how comm
 _COMMON = 0.25  # of all documents: a condition that so many fulfil is looked at once they are found
 _MARGIN = 1.5  # times as many are looked at as would do, did such a condition not depend on what is asked
 _FURTHER = 8  # times as many hits, where too few of the first ones may be shown
+_MOST_FILES_KNOWN = 4096
 _MOST_LOOKED_AT = 20_000
 _HEAP_BYTES = 64_000_000  # for additions until their commit: what does not fit into it is a segment more
 _FILE_MODE = 0o600
@@ -125,6 +126,12 @@ def score(asked: Terms, entries: Sequence[tuple[int, Entry]], folded: Words | No
 def words_of(text: str) -> frozenset[str]:
     """Every word of a text as questions name it."""
     return frozenset(_analyzer().analyze(split([text])[0]))
+
+
+@lru_cache(_MOST_FILES_KNOWN)
+def words_of_name(path: str) -> frozenset[str]:
+    """The words of a file's name, without what tells its kind."""
+    return words_of(path.rpartition("/")[2].partition(".")[0])
 
 
 class Words:

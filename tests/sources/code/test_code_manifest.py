@@ -261,7 +261,7 @@ def test_a_manifest_of_another_cutter_begins_anew_and_is_private(root, data, par
     write(root, {"a.md": "# A\n"})
     run(root, RamIndex(), data, parsers)
     with Manifest(data, "another") as manifest:
-        assert manifest.paths() == []
+        assert manifest.totals().files == 0
         assert (data / DATABASE).stat().st_mode & 0o777 == 0o600
 
 
@@ -272,9 +272,23 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(root, data, parsers) -> None
     with Manifest(data, manifest_identity()) as manifest:
         report = index_project(root, index, manifest, parsers=parsers, stop=lambda: next(looks) >= 100)
         assert report.stopped
-        assert 0 < report.files < 200
+        taken = report.files
+        assert 0 < taken < 200
         report = index_project(root, index, manifest, parsers=parsers)
-    assert (report.files, report.changed) == (200, 100)
+    assert (report.files, report.changed) == (200, 200 - taken)
+
+
+def test_a_run_that_is_to_stop_at_once_compares_nothing_and_forgets_nothing(root, data, parsers) -> None:
+    write(root, {f"{folder}/{at}.md": f"# {at}\n" for folder in "ab" for at in range(5)})
+    index = RamIndex()
+    run(root, index, data, parsers)
+    (root / "a" / "0.md").unlink()
+    (root / "b" / "new.md").write_text("# new\n")
+    with Manifest(data, manifest_identity()) as manifest:
+        report = index_project(root, index, manifest, parsers=parsers, stop=lambda: True)
+        assert (report.stopped, report.changed, report.removed, report.files) == (True, 0, 0, 10)
+        report = index_project(root, index, manifest, parsers=parsers)
+    assert (report.stopped, report.changed, report.removed, report.files) == (False, 1, 1, 10)
 
 
 def test_two_at_once_are_one_after_the_other(root, data, parsers) -> None:

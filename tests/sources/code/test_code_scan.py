@@ -106,3 +106,19 @@ def test_sources_come_before_tests_documents_and_what_is_carried_along() -> None
 def test_what_was_changed_lately_comes_first() -> None:
     old, new = Stat(1, 10**18, 10**18, 1), Stat(1, 2 * 10**18, 2 * 10**18, 1)
     assert in_order({"src/a.py": old, "src/b.py": new}) == ["src/b.py", "src/a.py"]
+
+
+def test_a_folder_is_told_as_soon_as_the_walk_has_left_it(root) -> None:
+    """So that memory holds the folders of one path and not of the whole project."""
+    write(root, {f"{folder}/{name}.md": "x\n" for folder in ("a", "a/b", "c", "d") for name in ("one", "two")})
+    with Root(root) as opened:
+        walk = scan(opened, Tally())
+        first = next(walk)
+        write(root, {f"{folder}/three.md": "x\n" for folder in ("a", "c", "d")})
+        later = list(walk)
+    assert "three.md" not in first.files
+    assert any("three.md" in folder.files for folder in later)
+    told = [first.path, *(folder.path for folder in later)]
+    assert sorted(told) == ["", "a", "a/b", "c", "d"]
+    assert told.index("a/b") < told.index("a")
+    assert told[-1] == ""

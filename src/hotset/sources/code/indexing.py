@@ -16,7 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 
 from hotset.index.port import Index, Watermark
@@ -202,13 +202,13 @@ class _Run:
 
     def everything(self) -> Report:
         fresh = self._agree()
-        edited = None if fresh else self._manifest.edited(self._root.folder)
-        if edited is not None:
-            self._take(edited)
+        edited = None if fresh else self._manifest.edited(self._root.folder, self._is_to_stop)
+        if edited is not None or self._stopped:
+            self._take(edited or {})
             return self._report(walked=False)
         walked: list[Walked] = []
         found = self._manifest.differences(scan(self._root, self._tally, self._limits), self._began)
-        for todo, gone in _windows(found, walked):
+        for todo, gone in _windows(takewhile(lambda _: not self._is_to_stop(), found), walked):
             self._leave(gone)
             self._take(todo)
             if self._stopped:
@@ -248,8 +248,7 @@ class _Run:
         under_way: deque[_Reading] = deque()
         batch = _Batch()
         for path in in_order(files):
-            if self._stop is not None and self._stop():
-                self._stopped = True
+            if self._is_to_stop():
                 break
             under_way.append(self._read(path, files[path]))
             while len(under_way) > _UNDER_WAY or (under_way and _is_done(under_way[0])):
@@ -259,6 +258,10 @@ class _Run:
             self._finish(under_way.popleft(), batch)
             batch = self._handed_over_if_full(batch)
         self._hand_over(batch)
+
+    def _is_to_stop(self) -> bool:
+        self._stopped = self._stopped or (self._stop is not None and self._stop())
+        return self._stopped
 
     def _read(self, path: str, stat: Stat) -> _Reading:
         known = self._manifest.row(path)
@@ -365,8 +368,8 @@ class _Run:
 
     def _remove_strangers(self) -> None:
         """What an earlier manifest had brought into the index and this one does not know."""
-        strangers = set(self._index.wholes(Sort.CODE)) - set(self._manifest.paths())
-        for some in _portions(sorted(strangers), 1000):
+        strangers = (path for path in self._index.wholes(Sort.CODE) if not self._manifest.is_indexed(path))
+        for some in _portions(strangers, 1000):
             self._index.remove(some)
         self._manifest.has_no_strangers()
 

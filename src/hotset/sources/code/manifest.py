@@ -12,7 +12,7 @@ import hashlib
 import os
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +35,8 @@ _FORMAT = 1
 _BATCH_BITS = 24  # of a mark: batches of one epoch; the rest tells the epoch
 _SETTLED_NS = 50_000_000  # clocks of file systems tick every 10 ms at worst: a file changed again within that may look unchanged
 _COARSE_NS = 2_000_000_000  # where stamps are whole seconds, as on old file systems
+_BETWEEN_STOPS = 1000  # files that are looked at in about 5 ms
+_MOST_EDITED = 10_000  # files that are told of at once; a scan tells of more in portions
 _UNUSED_CUTS = 50_000  # contents that no file has now are remembered for the way back to their branch: about 20 MB
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -192,10 +194,11 @@ class Manifest:
             ).fetchone()
         return None if found is None else Row(Stat(*found[:4]), *found[4:])
 
-    def paths(self) -> list[str]:
-        """Files that are indexed."""
+    def is_indexed(self, path: str) -> bool:
+        folder, _, name = path.rpartition("/")
         with in_our_words(self.path):
-            return [_joined(*each) for each in self._db.execute("SELECT folder, name FROM file WHERE why = ''")]
+            found = self._db.execute("SELECT 1 FROM file WHERE folder = ? AND name = ? AND why = ''", (folder, name))
+            return found.fetchone() is not None
 
     def totals(self) -> Totals:
         with in_our_words(self.path):
@@ -204,30 +207,37 @@ class Manifest:
             refused = dict(self._db.execute("SELECT why, count(*) FROM file WHERE why != '' GROUP BY why"))
         return Totals(files, chunks, size, symbols, refused)
 
-    def edited(self, root: Path) -> dict[str, Stat] | None:
+    def edited(self, root: Path, stop: Callable[[], bool] | None = None) -> dict[str, Stat] | None:
         """Files whose stat is another one, if no folder's is and every one was compared before; None asks for a scan.
 
-        Takes one look at each known file and folder: nothing is walked, no ignore file is read.
+        Takes one look at each known file and folder: nothing is walked, no ignore file is read. Ends early where `stop` says so.
         """
-        with in_our_words(self.path):
-            folders = self._db.execute("SELECT path, stat FROM folder").fetchall()
-            files: list[Any] = self._db.execute("SELECT folder, name, size, mtime, ctime, inode FROM file").fetchall()
-        if not any(not path for path, _ in folders):
-            return None
         here = str(root)
         changed: dict[str, Stat] = {}
         try:
-            if any(_told(Stat.of(os.lstat(f"{here}/{path}"))) != stat for path, stat in folders):
+            if not self._folders_are_as_they_were(here):
                 return None
-            for folder, name, *known in files:
-                path = f"{folder}/{name}" if folder else name
-                found = Stat.of(os.lstat(f"{here}/{path}"))
-                if found != tuple(known):
-                    changed[path] = found
+            with in_our_words(self.path):  # row by row: a million of them at once take half a gigabyte
+                rows: Any = self._db.execute("SELECT folder, name, size, mtime, ctime, inode FROM file")
+                for number, (folder, name, *known) in enumerate(rows):
+                    if stop is not None and number % _BETWEEN_STOPS == 0 and stop():
+                        return changed
+                    path = f"{folder}/{name}" if folder else name
+                    found = Stat.of(os.lstat(f"{here}/{path}"))
+                    if found != tuple(known):
+                        changed[path] = found
+                        if name.endswith("ignore") or len(changed) > _MOST_EDITED:
+                            return None
         except OSError:  # something is gone
             return None
-        # A scan, which reads ignore files again, is due when one of them was edited.
-        return None if any(path.rpartition("/")[2].endswith("ignore") for path in changed) else changed
+        return changed
+
+    def _folders_are_as_they_were(self, here: str) -> bool:
+        with in_our_words(self.path):
+            folders: list[Any] = self._db.execute("SELECT path, stat FROM folder").fetchall()
+        return any(not path for path, _ in folders) and all(
+            _told(Stat.of(os.lstat(f"{here}/{path}"))) == stat for path, stat in folders
+        )
 
     def cut(self, digest: bytes, language: str) -> Cut | None:
         with in_our_words(self.path):

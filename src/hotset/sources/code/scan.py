@@ -168,9 +168,11 @@ class _Walk:
         )
 
     def _closed(self, now: str, under: str | None) -> Iterator[Folder]:
-        """Folders that the walk has left, now that it is in this one."""
+        """Folders that the walk has left, now that it is at this one, which it asked about a moment ago."""
         for path in reversed(list(self._open)):
-            if now == path or now.startswith(f"{path}/"):
+            if path == now:
+                continue
+            if now.startswith(f"{path}/"):
                 return
             folder = self._open.pop(path)
             if under is None or folder.path == under:

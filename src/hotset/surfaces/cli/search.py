@@ -206,7 +206,7 @@ def _files_caught_up(config: Config, index: Index) -> Iterator[str]:
     try:
         with indexing(config.folder), Manifest(config.folder, manifest_identity()) as manifest:
             if index_project(config.project, index, manifest, stop=lambda: time.monotonic() > until).stopped:
-                yield "many files were changed since they were indexed; to search them as they are: hotset index"
+                yield "not every file could be looked at in time; to search them as they are: hotset index"
     except StoreBusy:  # somebody is at it
         return
     except HotsetError as error:
