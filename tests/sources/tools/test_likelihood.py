@@ -47,3 +47,11 @@ def test_a_tool_that_answers_no_more_than_any_other_is_unlikely_and_one_that_doe
     assert _first(answered=0.3, named=0.3, others=0.28) < UNLIKELY
     assert _first(answered=0.8, named=0.9, others=0.3) > 0.8
     assert likely([], 10) == []
+
+
+def test_the_same_tool_of_many_servers_does_not_make_itself_unlikely():
+    of_all = [Weighed(f"notes{at}__add_note", 0.0, Likeness(0.6, 0.8)) for at in range(30)]
+    others = [Weighed(f"notes{at}__read", -1.0, Likeness(0.3, 0.2)) for at in range(20)]
+    alone, among = likely([of_all[0], *others], 60), likely([*of_all, *others], 60)
+    assert among[:30] == [alone[0]] * 30
+    assert alone[0] >= UNLIKELY

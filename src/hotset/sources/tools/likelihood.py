@@ -59,7 +59,8 @@ def likely(found: Sequence[Weighed], size: int) -> list[float]:
     return [round(at_best * math.exp((each.score - first.score) / _FALL), 4) for each in found]
 
 
-def _of_first(first: Weighed, others: Sequence[Weighed], size: int) -> float:
+def _of_first(first: Weighed, found: Sequence[Weighed], size: int) -> float:
+    others = [each for each in found if each.alike != first.alike]  # the same tool of thirty servers is right thirty times
     lower = [each.alike.answered for each in others[len(others) // 2 :]]
     usual = lower + [_USUAL] * (_FEWEST - len(lower))
     apart = first.alike.answered - sum(usual) / len(usual)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ from hotset.errors import HotsetError, NotFound
 
 OK, FOUND, FAILED = 0, 1, 2
 INTERRUPTED = 130
+_SOON = 0.05  # seconds, in which the place that cannot raise it is left
 
 
 def run(command: click.Command, arguments: Sequence[str]) -> int:
@@ -34,6 +36,16 @@ def nobody_reads() -> int:
     """Whoever read our output has seen enough. Python would complain once more when it flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return OK
+
+
+def interrupt_again(lost: sys.UnraisableHookArgs) -> None:
+    """Ctrl-C where Python cannot raise it, such as in a generator that is let go, would be as if nobody had pressed it."""
+    if not issubclass(lost.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
+        return
+    from threading import Timer  # noqa: PLC0415 - not for a help page
+
+    Timer(_SOON, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
 def _told(error: Exception) -> tuple[str, int]:
