@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from operator import mul, neg
+from dataclasses import dataclass, field
+from operator import itemgetter, mul, neg
 
 from hotset.nouns.finding import Sort
 
@@ -18,6 +18,7 @@ Code is best between 0.7 and 1.5, on docstrings and their functions; tools betwe
 _NAMED = 0.6  # deviations for a file whose whole name the question says
 _OTHERS = 0.2  # of what other finds of the same file have, the second a half, the third a third
 _MOST_OTHERS = 4
+_BY_SCORE = itemgetter(0, 1)
 _RANK_OFFSET = 10  # of reciprocal ranks: between 5 and 20 it makes little difference, 60 flattens the first places
 
 
@@ -60,20 +61,16 @@ def by_file(ranked: Sequence[Ranked], paths: Mapping[int, str], said: Mapping[in
     they changed, NDCG@10 rose from .534 to .554, on docstrings of two and their functions from .571 to .572. More for other
     finds (0.4) gave .556 and .568, more for names (1.0) .560 and .571.
     """
-    others: dict[str, list[float]] = {}
-    lifted = []
-    for each in ranked:
-        path = paths.get(each.doc)
-        if path is None:
-            lifted.append(each)
-            continue
-        others.setdefault(path, []).append(each.score)
-        lifted.append(replace(each, score=each.score + _NAMED * said.get(each.doc, 0.0)))
+    of_file: dict[str, list[int]] = {}
+    scores = [each.score + _NAMED * said.get(each.doc, 0.0) for each in ranked]
     for at, each in enumerate(ranked):
-        rest = others.pop(paths.get(each.doc, ""), [])[1 : 1 + _MOST_OTHERS]  # ranked: the first of a file is its best
-        more = sum(max(0.0, score) / place for place, score in enumerate(rest, 2))
-        lifted[at] = replace(lifted[at], score=lifted[at].score + _OTHERS * more)
-    return sorted(lifted, key=lambda each: (-each.score, each.doc))
+        if (path := paths.get(each.doc)) is not None:
+            of_file.setdefault(path, []).append(at)
+    for first, *others in of_file.values():  # ranked: the first of a file is its best
+        rest = (max(0.0, ranked[at].score) for at in others[:_MOST_OTHERS])
+        scores[first] += _OTHERS * sum(score / place for place, score in enumerate(rest, 2))
+    order = sorted(zip(map(neg, scores), (each.doc for each in ranked), ranked, strict=True), key=_BY_SCORE)
+    return [Ranked(doc, -score, each.by_words, each.by_meaning) for score, doc, each in order]
 
 
 def by_rank(*orders: Sequence[int]) -> dict[int, float]:

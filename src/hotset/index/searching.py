@@ -24,6 +24,7 @@ from hotset.index.words import Terms, match, of_tools, terms, words_of_name
 from hotset.nouns.finding import Entry, Filter, Hit, Hits, Query, Sort
 
 _TAIL_FOUND = 50
+_BY_FILE = 50  # of the first, whose files are looked at: what is behind them by more than a name is worth stays there
 _TAIL_SCANNED = 1000  # entries beyond the folded ones that are looked through for a phrase: 15 ms at worst
 _MOST_CONDEMNED = 3  # generations: whatever still fails then is no matter of damaged files
 _FILTERS_KEPT = 32
@@ -113,10 +114,11 @@ class Searching:
         sorts = {**by_words.sorts, **by_meaning.sorts}
         ranked = fuse(by_words.scores, by_meaning.scores, sorts)
         with self._rows.reading() as connection:
-            code = [each.doc for each in ranked if sorts[each.doc] is Sort.CODE]
+            first = max(_BY_FILE, 2 * query.most)
+            code = [each.doc for each in ranked[:first] if sorts[each.doc] is Sort.CODE]
             if code and wanted.loose:
                 paths = paths_of(connection, code)
-                ranked = by_file(ranked, paths, _named(paths, frozenset(wanted.loose)))
+                ranked = [*by_file(ranked[:first], paths, _named(paths, frozenset(wanted.loose))), *ranked[first:]]
             hits = _shown(connection, ranked, query, question)
         return Hits(hits, lacking | self._absent(view))
 
