@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 
 import pytest
 from hypothesis import settings
@@ -24,7 +25,9 @@ settings.load_profile("hotset")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The folders of tests lie in memory, where there is room: much of their time is that of a disk which syncs."""
+    """Ctrl-C works. The folders of tests lie in memory, where there is room: much of their time is that of a disk which syncs."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell leaves it to what runs in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     kept = config.getini("tmp_path_retention_policy") == "all"  # they would pile up there
     if not kept and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _MEMORY)
