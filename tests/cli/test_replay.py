@@ -76,7 +76,7 @@ def test_policies_are_chosen_by_name_and_all_of_them_by_all(desk: Desk, session:
     every = desk.run("replay", session, "--policy", "all", "--json").json()
 
     assert list(some["policies"]) == ["topic", "full"]
-    assert set(every["policies"]) == {*USUAL, "recency", "use", "size", "topic", "task", "iterations"}
+    assert set(every["policies"]) == {*USUAL, "recency", "use", "size", "topic", "task", "iterations", "lean"}
 
 
 def test_the_table_has_a_row_a_policy_and_a_sentence_beside_the_data(desk: Desk, session: str):

@@ -117,7 +117,7 @@ def test_only_what_overflows_or_moves_breaks_the_prefix():
 
 def test_the_usual_comparison_is_ours_and_every_baseline():
     assert USUAL == ("default", "full", "truncate", "mask", "clear_tool_uses", "compact", "evict25")
-    assert set(ROSTER) == {*USUAL, "recency", "use", "size", "topic", "task", "iterations"}
+    assert set(ROSTER) == {*USUAL, "recency", "use", "size", "topic", "task", "iterations", "lean"}
 
 
 @pytest.mark.parametrize("name", ROSTER)

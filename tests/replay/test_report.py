@@ -129,8 +129,15 @@ def test_each_provider_s_cache_rules_come_from_the_list_of_prices():
 def test_the_recorded_model_gives_the_price_and_the_window_where_nothing_else_is_said():
     rules = Ruling(_PRICES).rules("gpt-4o")
 
-    assert (rules.price.read, rules.window, rules.ttl) == (0.5, 128_000, None)
+    assert (rules.price.read, rules.window, rules.ttl) == (0.5, 128_000, rules.price.ttl)
     assert Ruling(_PRICES, "anthropic", 5_000).rules("gpt-4o").window == 5_000
+
+
+def test_caches_go_cold_by_the_provider_s_rule_unless_another_is_said():
+    told = [Ruling(_PRICES, "anthropic", ttl=ttl).rules("gpt-4o") for ttl in (None, 50, 0)]
+
+    assert [rules.ttl for rules in told] == [300, 50, None]
+    assert [rules.price.ttl for rules in told] == [300, 50, 300]
 
 
 def test_a_cache_that_goes_cold_costs_more():
@@ -140,6 +147,14 @@ def test_a_cache_that_goes_cold_costs_more():
     )
 
     assert (warm > 80, cold) == (True, 0.0)
+
+
+def test_what_changes_while_the_cache_is_cold_breaks_no_prefix():
+    (gathered,) = gather([talk(_LONG)], _RULING)
+    mask = {"mask": ROSTER["mask"]}
+    warm, cold = (replay(gathered, mask, replace(_RULING, ttl=ttl), _clock()).policies["mask"] for ttl in (0, 50))
+
+    assert (warm.prefix_breaks > 20, cold.prefix_breaks) == (True, 0)
 
 
 def test_ours_is_cheaper_than_full_history_on_a_long_session_and_stays_in_the_window():

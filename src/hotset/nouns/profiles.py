@@ -26,14 +26,27 @@ def _evicting(share: float, *, at: float, policy: str, keep: int, spared: Kind) 
     return replace(_PLAIN, high=at, low=at * (1 - share), policy=policy, keep=keep, spared=frozenset({spared}))
 
 
+_LEAN = replace(
+    _PLAIN,
+    limit=Limit(500, 500),
+    limits={},
+    keep=3,
+    most=6,
+    low=0.0,
+    said=80,
+    entry=100,
+    mentions=250,
+    written=1000,
+    read=1000,
+)
 _LIBRARIAN = _evicting(0.25, at=0.75, policy="recency", keep=5, spared=Kind.PROMPT)
 
 PROFILES: Mapping[str, Knobs] = {
     DEFAULT: _PLAIN,
-    # The shortest window that still works: every result cut at 500 characters, the last 5 steps whole. They leave in batches
-    # of at least 5, because a window that moves with every call would break the prefix with every call; with `low` at 0 all of
-    # the older ones leave, however much room there is.
-    "lean": replace(_PLAIN, limit=Limit(500, 500), limits={}, tools={}, keep=5, most=10, low=0.0),
+    # The fewest tokens, for models that have no cache or little room: every result cut at 500 characters, the last 3 to 6 steps
+    # whole, a short log of the others. They leave in batches, because a window that moves with every call would break the
+    # prefix with every call; with `low` at 0 all of the older ones leave, however much room there is.
+    "lean": _LEAN,
     "librarian": _LIBRARIAN,
     "archivalist": _LIBRARIAN,
     "academic": _evicting(0.30, at=0.80, policy="topic", keep=3, spared=Kind.PAPER),

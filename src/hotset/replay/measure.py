@@ -106,7 +106,7 @@ def measure(studied: Studied, policy: Policy, rules: Rules, figures: Figures, cl
         figures.read += usage.cache_read
         figures.peak = max(figures.peak, prompt)
         figures.over += prompt > rules.window
-        figures.breaks += same < len(before)
+        figures.breaks += same < len(before) and not cold
         slices = [each for each in slices if each.until > number]
         held = sum(each.tokens for each in slices)
         fault_cost += rules.price.read * held

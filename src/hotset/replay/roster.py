@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from hotset.nouns.knobs import Knobs
+from hotset.nouns.profiles import PROFILES
 from hotset.replay.baselines import ClearToolUses, Compact, Evict, Mask, Truncate
 from hotset.replay.conversation import Conversation
 from hotset.replay.measure import Rules
 from hotset.replay.showing import Everything, Planned, Policy
 from hotset.window.policies import POLICIES
 
-DEFAULT, FULL = "default", "full"
+DEFAULT, LEAN, FULL = "default", "lean", "full"
 
 Maker = Callable[[Conversation, Rules], Policy]
 """Sets a policy to one conversation."""
@@ -38,6 +39,7 @@ OURS: Mapping[str, Maker] = {
     DEFAULT: ours(Knobs()),
     **{name: ours(Knobs(policy=name)) for name in POLICIES},
     "iterations": ours(Knobs(keep=_LAST, most=_MOST)),
+    LEAN: ours(PROFILES[LEAN]),
 }
 """What hotset does by itself, and what it can be told to do."""
 

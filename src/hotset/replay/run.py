@@ -36,16 +36,17 @@ class Ruling:
     """One of `PROVIDERS`, whose rules hold for every model; empty for the recorded model's own."""
     window: int = 0
     """Tokens that a prompt may have; 0 for the recorded model's own window."""
-    ttl: int = 0
-    """Seconds after which a cache is cold; 0 leaves pauses out of account."""
+    ttl: int | None = None
+    """Seconds after which a cache is cold; None for the price's own, 0 leaves recorded pauses out of account."""
 
     def rules(self, model: str) -> Rules:
         own = price_of(model, self.prices)
         price: Price = price_of(PROVIDERS[self.provider], self.prices) if self.provider else own
         window = self.window or own.window
-        if not self.ttl:
+        if self.ttl == 0:
             return Rules(price, window)
-        return Rules(replace(price, ttl=self.ttl), window, self.ttl)
+        price = price if self.ttl is None else replace(price, ttl=self.ttl)
+        return Rules(price, window, price.ttl)
 
 
 @dataclass(slots=True)

@@ -64,7 +64,12 @@ _ROOMY = 100
 )
 @click.option("--window", metavar="N", type=click.IntRange(min=1), help="Tokens that a prompt may have; default: the model's.")
 @click.option("--provider", type=click.Choice(list(PROVIDERS)), help="Whose cache rules and prices; default: the model's.")
-@click.option("--ttl", metavar="S", type=click.IntRange(min=1), help="Caches go cold after so many seconds without a call.")
+@click.option(
+    "--ttl",
+    metavar="S",
+    type=click.IntRange(min=0),
+    help="Caches go cold after so many seconds without a call; default: the provider's rule. 0 leaves pauses out of account.",
+)
 @click.option("--all", "everything", is_flag=True, help="Count every session, also those that are short or fit the window.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but data and errors.")
 @as_json
@@ -85,7 +90,7 @@ def replay(
     messages, SWE-agent trajectories, what `hotset export` writes; gzipped or not. Sessions of 16 calls or more that overflow
     the window count; all of them, where none does.
     """
-    ruling = Ruling(load().prices, provider or "", window or 0, ttl or 0)
+    ruling = Ruling(load().prices, provider or "", window or 0, ttl)
     makers = _chosen(policies)
     with counting("reading", None, quiet=quiet) as counter:
         told: list[str] = []
