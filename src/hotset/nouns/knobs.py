@@ -31,7 +31,7 @@ class Limit:
 NEVER = Limit(0, 0)
 
 # Actions copy lines from files that were read to be edited, and hardly anything from a test run's output.
-_LIMITS = {Kind.FILE: Limit(24_000, 8000), Kind.TEST_RESULT: Limit(3000, 1500)}
+_LIMITS = {Kind.FILE: Limit(24_000, 9000), Kind.TEST_RESULT: Limit(3000, 1500)}
 
 
 class Prefetching(StrEnum):
