@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from hotset.errors import NotFound
 from hotset.nouns.bill import Summary
@@ -408,15 +409,17 @@ def _unused_id(seed: str, look: Lookup) -> SessionId:
 
 
 def _title(messages: Sequence[Message]) -> str:
-    """The first words a person said, without secrets: lists of sessions show it. Text in angle brackets is what clients put
-    in front of them.
+    """What a person said first, without secrets: lists of sessions show it. Clients put other messages in front of it
+    (instructions of the project, an order to find a title), and text in angle brackets around it.
     """
     from hotset.sealing import seal  # noqa: PLC0415 - 50 ms, which a start should not pay
 
+    opening = takewhile(lambda message: message.role is not Role.ASSISTANT, messages)
     said = [
-        part.content for message in messages if message.role is Role.USER for part in message.parts if part.kind is Kind.PROMPT
+        [part.content for part in message.parts if part.kind is Kind.PROMPT] for message in opening if message.role is Role.USER
     ]
-    first = next((text for text in said if not text.lstrip().startswith(b"<")), said[0] if said else b"")
+    plain = [[text for text in texts if not text.lstrip().startswith(b"<")] for texts in said]
+    (first, *_), *_ = [texts for texts in (*reversed(plain), *said) if texts] or [[b""]]
     return " ".join(seal(first[: 8 * _TITLE_CHARS].decode("utf-8", "replace")).text.split())[:_TITLE_CHARS]
 
 
