@@ -6,6 +6,7 @@
 Indexed is Django, installed at the first run into an environment of its own in the user's cache folder. Questions that nobody
 here wrote: a function's docstring, with every docstring removed from the files, asks for the function; a commit's message asks
 for the files that the commit changed, in a snapshot from before it (with HOTSET_BENCH_REPO, git directories; else left out).
+`recall10_written` counts only files that people write: hotset does not index what package managers lock, others do.
 
 `bm25` is tantivy alone, `vectors` our table alone, both over the very chunks that hotset has. `ripgrep` ranks files by how many
 of the question's words they have. `semble` cuts and ranks by itself. Its own model (potion-code-16M-v2) has to be downloaded:
@@ -31,7 +32,7 @@ import time
 import venv
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -62,6 +63,7 @@ _LONGEST_MESSAGE = 1000  # characters
 _SEEN = 50  # hits that are looked at
 _ROUNDS = 5
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
+_LOCKS = ("-lock.yaml", "-lock.json", ".lock")  # written by package managers
 _NOISE = re.compile(r"\(#\d+\)|#\d+|^\w+(?:\([^)]*\))?!?:\s*|\bhttps?://\S+", re.MULTILINE)
 
 Metrics = dict[str, float]
@@ -232,7 +234,7 @@ class _Noting:
 
 
 def scored(ranking: Ranking, asked: Sequence[Asked], *, by_file: bool) -> Metrics:
-    recall5, recall10, gains, ranks, seconds = [], [], [], [], []
+    recall5, recall10, written10, gains, ranks, seconds = [], [], [], [], [], []
     for question in asked:
         at = time.perf_counter()
         hits = ranking(question.words)
@@ -241,11 +243,15 @@ def scored(ranking: Ranking, asked: Sequence[Asked], *, by_file: bool) -> Metric
         best = sum(1 / math.log2(place + 2) for place in range(min(10, len(question.answers))))
         recall5.append(sum(place < 5 for place in found) / len(question.answers))
         recall10.append(sum(place < 10 for place in found) / len(question.answers))
+        if answers := frozenset(answer for answer in question.answers if not answer[0].endswith(_LOCKS)):
+            written = _found(hits, replace(question, answers=answers), by_file=by_file)
+            written10.append(sum(place < 10 for place in written) / len(answers))
         gains.append(sum(1 / math.log2(place + 2) for place in found if place < 10) / best)
         ranks.append(1 / (found[0] + 1) if found else 0.0)
     return {
         "recall5": float(np.mean(recall5)),
         "recall10": float(np.mean(recall10)),
+        "recall10_written": float(np.mean(written10)),
         "ndcg10": float(np.mean(gains)),
         "mrr": float(np.mean(ranks)),
         "p50_ms": 1000 * quantile(seconds, 0.5),

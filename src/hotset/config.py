@@ -9,7 +9,6 @@ import hashlib
 import os
 import re
 import tomllib
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -443,7 +442,11 @@ def _proxy_for(url: str, env: Mapping[str, str]) -> str | None:
     if is_loopback(host):
         return None
     proxies = {name[: -len("_proxy")].lower(): value for name, value in env.items() if name.lower().endswith("_proxy") and value}
-    bypass = urllib.request.proxy_bypass_environment(host, {"no": proxies.get("no", "")})  # type: ignore[attr-defined]
+    if not proxies:
+        return None
+    from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # noqa: PLC0415 - 30 ms, where there is one
+
+    bypass = proxy_bypass_environment(host, {"no": proxies.get("no", "")})
     return None if bypass else proxies.get(parts.scheme) or proxies.get("all")
 
 

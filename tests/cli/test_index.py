@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -107,7 +108,7 @@ def test_a_project_is_indexed_and_told_of_in_numbers(shop: Desk):
 
     assert ran.code == 0
     assert "5 files" in ran.out
-    assert "1 a file of secrets" in ran.out
+    assert "1 file of secrets" in ran.out
     assert "1 binary" in ran.out
     assert "1 ignored by the project" in ran.out
     assert "hotset search" in ran.err
@@ -123,6 +124,50 @@ def test_what_did_not_change_is_not_read_again(shop: Desk):
 
     assert (again["files"], again["changed"]) == (5, 0)
     assert (after["files"], after["changed"]) == (5, 1)
+
+
+def settled(desk: Desk) -> Desk:
+    """Indexed, long after it was written."""
+    for path in (*desk.project.rglob("*"), desk.project):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    assert desk.run("index", "--yes").code == 0
+    wait_until(lambda: "changed" in desk.run("index").out)
+    return desk
+
+
+@pytest.mark.parametrize("lost", ["index", "code.db"])
+def test_an_index_that_was_lost_is_made_again_though_no_file_changed(shop: Desk, lost: str):
+    settled(shop)
+    for each in shop.data.glob(f"{lost}*"):
+        shutil.rmtree(each) if each.is_dir() else each.unlink()
+
+    assert shop.run("index").code == 0
+    assert "src/uploads.py" in found(shop, "retry_upload")
+
+
+@pytest.mark.parametrize("damaged", ["index/entries.db", "code.db"])
+def test_an_index_that_was_damaged_is_made_again_though_no_file_changed(shop: Desk, damaged: str):
+    settled(shop)
+    (shop.data / damaged).write_bytes(b"no database at all " * 500)
+
+    assert shop.run("index").code == 0
+    assert "src/uploads.py" in found(shop, "retry_upload")
+
+
+@pytest.mark.row("V3")
+def test_an_unchanged_project_is_watched_and_its_first_change_found(shop: Desk):
+    with watching(settled(shop)):
+        wait_until(lambda: saved_and_found(shop), 60)
+
+
+def test_what_nobody_allows_any_more_is_asked_for_though_no_file_changed(shop: Desk):
+    settled(shop)
+    (shop.data / "consent.json").unlink()
+
+    ran = shop.run("index")
+
+    assert (ran.code, ran.raw) == (2, b"")
+    assert "nobody has allowed" in ran.err
 
 
 def test_a_folder_in_a_project_means_the_project(shop: Desk):
@@ -190,6 +235,7 @@ def test_what_is_revoked_is_gone_from_the_disk(shop: Desk):
     assert ran.code == 0
     assert "removed" in ran.err
     assert b"marmalade" not in everything_below(shop.data)
+    assert {path.name for path in shop.data.iterdir()} <= {"code.indexing"}
     assert shop.run("index", "--status", "--json").json()["answer"] == "unanswered"
     assert shop.run("index").code == 2
     assert shop.run("search", "marmalade").code == 1

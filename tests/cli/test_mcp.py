@@ -102,6 +102,24 @@ def test_code_is_searched_outlined_and_read_by_lines_or_symbol(shop: Desk):
     assert "ghp_" not in texts[5]
 
 
+def test_code_that_holds_no_phrase_is_searched_by_its_words_and_the_agent_is_told(shop: Desk):
+    _, _, answers = talk(
+        shop,
+        [
+            ("search_code", {"query": '"again when the wire breaks"'}),
+            ("search_code", {"query": '"the wire breaks again"'}),
+            ("search_code", {"query": '"xylophone quartet"'}),
+        ],
+    )
+
+    held, loose, nothing = (text for text, _ in answers)
+    assert "1. src/uploads.py" in held
+    assert "word for word" not in held
+    assert "1. src/uploads.py" in loose
+    assert 'nothing holds "the wire breaks again" word for word, so these hold the words' in loose
+    assert nothing.startswith("[hotset: nothing found")
+
+
 @pytest.mark.row("V1")
 def test_what_was_said_comes_back_by_words_id_and_turn(filled: Desk):
     (session,) = (each["session"]["id"] for each in filled.run("sessions", "--json").json())

@@ -126,7 +126,34 @@ def test_a_file_that_was_changed_is_found_as_it_is(own_shop: Desk):
 
     assert "web/new.ts" in paths(own_shop, '"drawHourglass"')
     assert "web/app.ts" in paths(own_shop, '"drawSundial"')
-    assert paths(own_shop, '"drawClock"') == []
+    assert not any("drawClock" in each["text"] for each in own_shop.run("search", '"drawClock"', "--json").json())
+
+
+def test_words_in_quotes_that_nothing_holds_so_are_searched_one_by_one_and_that_is_said(shop: Desk):
+    held, loose = '"def retry_upload"', '"upload retry def"'
+
+    exact = shop.run("search", held, "--type", "code", "--json")
+    ran = shop.run("search", loose, "--type", "code", "--json")
+
+    assert {(each["path"], each["loose"]) for each in exact.json()} == {("src/uploads.py", False)}
+    assert "word for word" not in exact.err
+    assert ("src/uploads.py", True) in {(each["path"], each["loose"]) for each in ran.json()}
+    assert f"hotset: nothing holds {loose} word for word, so these hold the words" in ran.err
+
+
+def test_a_phrase_that_what_was_said_holds_is_not_loosened_for_the_sake_of_code(shop: Desk):
+    ran = shop.run("search", '"it was the clock"', "--json")
+
+    assert {each["type"] for each in ran.json()} == {"page"}
+    assert not any(each["loose"] for each in ran.json())
+
+
+def test_a_phrase_of_words_that_nothing_holds_finds_nothing(shop: Desk):
+    ran = shop.run("search", '"xylophone quartet"')
+
+    assert ran.code == 1
+    assert "nothing found" in ran.err
+    assert "word for word" not in ran.err
 
 
 def test_files_that_are_not_indexed_are_told_of(filled: Desk):
@@ -169,6 +196,7 @@ def test_no_character_of_a_query_does_any_harm(shop: Desk):
     )
 
     assert {shop.run("search", query).code for query in operators} <= {0, 1}
+    assert "say what you look for" in shop.run("search", " ").err
     assert paths(shop, "retry_upload", "--type", "code")[0] == "src/uploads.py"
 
 

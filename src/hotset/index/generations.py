@@ -13,6 +13,9 @@ import apsw
 from hotset.errors import StoreFailed
 from hotset.index.rows import Rows, number
 
+FOLDERS = "generation-"
+"""How the folder of one is called, in front of its number."""
+
 
 class FilesDamaged(StoreFailed):
     """Files of a generation are missing or cannot be read: another one is made."""

@@ -11,9 +11,9 @@ from typing import Any
 import apsw
 
 from hotset.errors import StoreFailed
-from hotset.index.generations import embedder_of, serving
+from hotset.index.generations import FOLDERS, embedder_of, serving
 from hotset.index.role import Role
-from hotset.index.rows import DATABASE, in_our_words, number, text_of
+from hotset.index.rows import DATABASE, FORMAT, in_our_words, number, text_of
 from hotset.store.connecting import Tuning, connect, leave
 
 _TUNING = Tuning(ballast_bytes=0, patience=1.0)
@@ -46,6 +46,45 @@ def glance(folder: Path, sealing: int) -> Glance | None:
             return _read(connection, sealing, writer)
     except StoreFailed as error:
         return Glance(writer=writer, trouble=str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """An index in which nothing waits."""
+
+    watermark: int
+    """How far the source was followed."""
+    made_by: str
+    """Rules and engines, as far as the rows tell."""
+
+
+def at_rest(folder: Path, source: str) -> Rest | None:
+    """None where anything waits to be folded, sealed again or made anew, where rows cannot be read, or a folder is missing."""
+    database = folder / DATABASE
+    if not database.exists():
+        return None
+    try:
+        with _looking_into(database) as connection:
+            generation = serving(connection)
+            if generation is None or any(number(connection, sql) for sql in _UNREST):
+                return None
+            if number(connection, "SELECT EXISTS (SELECT 1 FROM entry WHERE doc > ?)", (generation.folded,)):
+                return None
+            reached: Any = connection.execute("SELECT number, sealing FROM watermark WHERE name = ?", (source,)).fetchall()
+            written = number(connection, "PRAGMA user_version")
+    except StoreFailed:
+        return None
+    if written != FORMAT or len(reached) != 1 or not (folder / f"{FOLDERS}{generation.number}").is_dir():
+        return None
+    (watermark, sealing), *_ = reached
+    return Rest(watermark, f"{generation.identity} {sealing}")
+
+
+_UNREST = (
+    "SELECT EXISTS (SELECT 1 FROM generation WHERE NOT serving)",
+    "SELECT EXISTS (SELECT 1 FROM gone)",
+    "SELECT count(DISTINCT sealing) > 1 FROM watermark",
+)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from hotset.errors import BadInput
 from hotset.index import analysis, vectors, words
 from hotset.index.embed.port import Embedder
 from hotset.index.entries import Entries, Numbered
-from hotset.index.generations import FilesDamaged, Generation, Generations
+from hotset.index.generations import FOLDERS, FilesDamaged, Generation, Generations
 from hotset.index.rows import Rows
 from hotset.index.vectors import Floats, VectorsWriter
 from hotset.index.words import Document, WordsWriter
@@ -30,7 +30,6 @@ _COMMITTED = 65_536  # entries: each commit is a segment of full text, and each 
 _EMBED_AT_ONCE = 256
 _WASTED = 0.5  # of the rows are empty: then a new generation is smaller and faster
 _WASTED_LEAST = 10_000
-_GENERATION = "generation-"
 
 
 def identity(embedder: Embedder | None) -> str:
@@ -40,7 +39,7 @@ def identity(embedder: Embedder | None) -> str:
 
 
 def folder_of(folder: Path, generation: Generation) -> Path:
-    return folder / f"{_GENERATION}{generation.number}"
+    return folder / f"{FOLDERS}{generation.number}"
 
 
 class Folding:
@@ -179,7 +178,7 @@ class Folding:
     def _clear_away(self) -> None:
         """Folders that no generation needs any more. Whoever still reads them has them open."""
         known = {folder_of(self._folder, each).name for each in self._generations.every()}
-        for path in self._folder.glob(f"{_GENERATION}*"):
+        for path in self._folder.glob(f"{FOLDERS}*"):
             if path.name not in known:
                 shutil.rmtree(path, ignore_errors=True)
 

@@ -33,6 +33,9 @@ _MOST_GIVEN_WAY = 5
 _LONGEST_REST_SECONDS = 60.0
 """After troubles, each of which doubles the rest before the next try."""
 
+_TROUBLES = (HotsetError, OSError, ImportError)
+"""What may happen while an index is opened or followed; it is tried again."""
+
 
 def open_index(folder: Path, embedding: Embedding | None = None, *, folds: bool = True) -> Index:
     """The index of a project's data folder; one that is not there is made. A process that only looks need not fold.
@@ -66,6 +69,16 @@ class Follower:
     def index(self) -> Index | None:
         """The index, once it is open."""
         return self._index
+
+    def opened(self) -> Index | None:
+        """The index, opened now where it is not: a quarter of a second, for whoever may wait. None where there is none."""
+        with self._lock:
+            if self._index is None and self._open is not None and not self._stopped:
+                try:
+                    self._index = self._open()
+                except _TROUBLES as error:
+                    self._say(type(error).__name__)
+            return self._index
 
     @property
     def troubles(self) -> Sequence[str]:
@@ -118,7 +131,7 @@ class Follower:
                 self._index = self._index or self._open()
                 until = time.monotonic() + _STINT_SECONDS
                 passed = follow(store, self._index, until) + follow_memories(store, self._index, until)
-            except (HotsetError, OSError, ImportError) as error:
+            except _TROUBLES as error:
                 self._say(type(error).__name__)
                 self._drop()
                 return 0

@@ -10,18 +10,17 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hotset.errors import StoreBusy
+from hotset.errors import HotsetError, StoreBusy
 from hotset.index.port import FOLDER, Index
 from hotset.nouns.embedding import Embedding
 from hotset.nouns.finding import Hits, Query, Sort
-from hotset.runtime.following import open_index
 from hotset.sources.code import consent
 from hotset.sources.code.manifest import DATABASE as MANIFEST
-from hotset.sources.code.manifest import remove_manifest
 from hotset.store.folder import private_file, private_folder
 
 _INDEXING = "code.indexing"
 _CLOSE = 0.4  # cosine; of words that mean nothing to this project's own sources none came above 0.35
+_CATCHING_UP_SECONDS = 0.5  # for files that were changed since
 _PATIENCE = 10.0  # seconds for whoever indexes to notice that it no longer may
 _POLL_SECONDS = 0.05
 
@@ -35,6 +34,25 @@ def find_code(index: Index, query: Query) -> Hits:
     """Stretches of the project's files that speak of it: those without a word of it only where their meaning is close."""
     found = index.search(replace(query, only=replace(query.only, sorts=frozenset({Sort.CODE}))))
     return replace(found, hits=tuple(hit for hit in found.hits if hit.by_words is not None or (hit.by_meaning or 0.0) >= _CLOSE))
+
+
+def catch_up(root: Path, folder: Path, index: Index) -> Iterator[str]:
+    """Where nobody watches the files, a look at what was changed; says what a search has to do without.
+
+    What takes longer than that is left to `hotset index`.
+    """
+    from hotset.sources.code.indexing import index_project, manifest_identity  # noqa: PLC0415 - 50 ms, for this alone
+    from hotset.sources.code.manifest import Manifest  # noqa: PLC0415
+
+    until = time.monotonic() + _CATCHING_UP_SECONDS
+    try:
+        with indexing(folder), Manifest(folder, manifest_identity()) as manifest:
+            if index_project(root, index, manifest, stop=lambda: time.monotonic() > until).stopped:
+                yield "not every file could be looked at in time; to search them as they are: hotset index"
+    except StoreBusy:  # somebody is at it
+        return
+    except HotsetError as error:
+        yield f"files may be found as they were: {error}"
 
 
 def has_code(folder: Path) -> bool:
@@ -81,11 +99,14 @@ def take_out(folder: Path, embedding: Embedding) -> bool:
     False where another process works with the index: nothing of the files is found any more, but its own files may hold
     words of them until they are written anew. Raises `StoreBusy` where whoever indexes does not stop.
     """
+    from hotset.runtime.following import open_index  # noqa: PLC0415 - a look at what nobody changed does not pay for it
+    from hotset.sources.code.parsing import GRAMMARS  # noqa: PLC0415
+
     if not folder.exists():
         return True
     consent.revoke(folder)
     with indexing(folder, _PATIENCE):
-        remove_manifest(folder)
+        consent.revoke(folder, folder / GRAMMARS)  # whoever indexed may have written once more before it noticed
         if not index_folder(folder).exists():
             return True
         with closing(open_index(folder, embedding, folds=False)) as index:

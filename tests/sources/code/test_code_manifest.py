@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from hotset.errors import StoreBusy
 from hotset.sources.code.indexing import index_paths, index_project, manifest_identity
-from hotset.sources.code.manifest import DATABASE, Manifest
-from hotset.sources.code.opening import Root
+from hotset.sources.code.manifest import DATABASE, Manifest, Row
+from hotset.sources.code.opening import Root, Stat
 from hotset.sources.code.scan import Tally, scan
 
 _LONG_AGO = 1_700_000_000
@@ -323,3 +323,24 @@ def test_ids_of_chunks_stay_when_what_stands_above_them_grows(root, data, parser
     write(root, {"a.py": "def new():\n" + "    y = 2\n" * 15 + "\n" + long})
     run(root, index, data, parsers)
     assert len(before & set(index.by_whole["a.py"])) >= 4
+
+
+def test_the_files_that_were_changed_last_are_told_first(data) -> None:
+    changed = {"old.py": (10, 90), "a/new.py": (40, 90), "b/too_fresh_to_be_trusted.py": (0, 50)}
+    with Manifest(data, manifest_identity()) as manifest:
+        manifest.keep({path: Row(Stat(1, *times, 1)) for path, times in changed.items()})
+        manifest.keep({"logo.png": Row(Stat(1, 99, 99, 1), why="binary")})
+        assert manifest.latest(2) == ["b/too_fresh_to_be_trusted.py", "a/new.py"]
+        assert len(manifest.latest(9)) == 3
+
+
+@pytest.mark.parametrize("content", [b"no database at all " * 500, b"SQLite format 3\0" + b"\xff" * 8000])
+def test_a_damaged_manifest_is_made_again_from_the_files(content, root, data, parsers) -> None:
+    write(root, {"a.py": "def f(): ...\n"})
+    index = RamIndex()
+    run(root, index, data, parsers)
+    (data / DATABASE).write_bytes(content)
+
+    report = run(root, index, data, parsers)
+
+    assert (report.files, set(index.without_times())) == (1, {"a.py"})

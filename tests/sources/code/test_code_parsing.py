@@ -46,6 +46,14 @@ def test_a_worker_never_imports_what_lies_in_the_project(root, data, parsers, mo
         assert run(root, RamIndex(), data, own).failed == {}
 
 
+def test_what_was_warmed_is_there_for_the_first_text() -> None:
+    with Parsers(GRAMMARS, processes=2) as parsers:
+        parsers.warm([LANGUAGES["python"], LANGUAGES["go"], LANGUAGES["markdown"]]).result()
+        (worker,) = parsers._idle.queue
+        assert parsers.cut("def f(): pass\n", LANGUAGES["python"]).result().count == 1
+        assert parsers._idle.queue == [worker]
+
+
 def test_parsers_that_were_closed_leave_no_process_behind() -> None:
     parsers = Parsers(GRAMMARS, processes=1)
     parsers.symbols("def f(): pass", LANGUAGES["python"])

@@ -24,14 +24,14 @@ from hotset.nouns.finding import Entry, Sort
 from hotset.sealing import VERSION as SEALING
 from hotset.sources.code.entries import entries
 from hotset.sources.code.languages import Language, language_of
-from hotset.sources.code.manifest import Cut, Difference, Manifest, Row, Walked, is_fresh
+from hotset.sources.code.manifest import WATERMARK, Cut, Difference, Manifest, Row, Walked, is_fresh
 from hotset.sources.code.opening import NotTaken, Root, Stat, Why, shown
-from hotset.sources.code.parsing import Parsed, Parsers, cutting_identity
+from hotset.sources.code.parsing import GRAMMARS, Parsed, Parsers, cutting_identity
 from hotset.sources.code.priority import in_order
-from hotset.sources.code.scan import Limits, Skipped, Tally, scan
+from hotset.sources.code.report import Progress, Report
+from hotset.sources.code.scan import Limits, Tally, scan
 from hotset.sources.code.texts import read_text, refuse_machine_made
 
-WATERMARK = "code"
 GAVE_UP = "cut by lines: its grammar crashed or took too long"
 _WINDOW = 20_000  # files that are put in order together; memory stays the same for a million
 _FIRST_BATCH = 32  # files; something can be found after a blink
@@ -41,44 +41,6 @@ _UNDER_WAY = 48  # files that are being cut while others are read
 _REPLACED_ONE_BY_ONE = 32  # changed files of a batch that leave and come in one commit each, so that nobody sees half of it
 _EXAMPLES = 5
 _MOST_FOLDERS = 200  # touched by one batch of changes; with more a scan of everything is faster
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Where an index run is. Counts only, no names."""
-
-    done: int
-    total: int
-    """Files that differ, as far as the scan has come."""
-    bytes: int
-    chunks: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    files: int
-    """Of the project, indexed now."""
-    chunks: int
-    bytes: int
-    symbols: int
-    changed: int = 0
-    """Files that were read in this run."""
-    parsed: int = 0
-    """Of these, the ones whose content was not known."""
-    removed: int = 0
-    sealed: int = 0
-    """Secrets in the files that were read in this run; nothing of them is kept."""
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    """Files and folders that are not indexed, by reason; empty where nothing had to be walked."""
-    examples: Mapping[str, Sequence[Skipped]] = field(default_factory=dict)
-    failed: Mapping[str, int] = field(default_factory=dict)
-    """Files that are indexed with less than they have, by reason."""
-    failures: Sequence[str] = ()
-    """The first few of these, by path."""
-    seconds: float = 0.0
-    stopped: bool = False
-    """Somebody wanted it to end; the next run goes on from here."""
 
 
 def manifest_identity() -> str:
@@ -106,7 +68,7 @@ def index_project(
             opened,
             index,
             manifest,
-            parsers=parsers or Parsers(manifest.path.with_name("grammars")),
+            parsers=parsers or Parsers(manifest.path.with_name(GRAMMARS)),
             limits=limits,
             progress=progress,
             stop=stop,

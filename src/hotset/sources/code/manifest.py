@@ -15,19 +15,25 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import msgspec
-
-from hotset.errors import StoreBusy
-from hotset.sources.code.chunks import Chunk
+from hotset.errors import PageDamaged, StoreBusy
 from hotset.sources.code.opening import Stat
 from hotset.sources.code.scan import Folder
 from hotset.store.connecting import Tuning, connect, in_our_words, leave
 from hotset.store.folder import beside, private_file, private_folder, refuse_links
 
+if TYPE_CHECKING:
+    import msgspec
+
+    from hotset.sources.code.chunks import Chunk
+
 DATABASE = "code.db"
+WATERMARK = "code"
+"""Under which an index keeps how far it was told of what is kept here."""
+
 _LOCK = "code.lock"
 _PATIENCE = 60.0  # seconds; whoever waits longer had better be told
 _POLL_SECONDS = 0.05
@@ -105,16 +111,16 @@ class Difference:
 class Manifest:
     """One project's, in a private folder. One process at a time indexes; any may read."""
 
-    def __init__(self, folder: Path, identity: str) -> None:
-        """`identity` tells how files are cut: what another one cut is forgotten."""
+    def __init__(self, folder: Path, identity: str | None) -> None:
+        """`identity` tells how files are cut: what another one cut is forgotten. None takes it as it is."""
         self.path = private_folder(folder) / DATABASE
-        os.close(private_file(self.path))
-        refuse_links(self.path)
-        with in_our_words(self.path):
-            self._db = connect(self.path, Tuning(synchronous="NORMAL"))  # derived: what a power cut takes is made again
-            self._db.pragma("journal_mode", "wal")
-            self._db.wal_autocheckpoint(1000)
-            self._prepare(f"{_FORMAT} {identity}")
+        try:
+            self._open(identity)
+        except PageDamaged:
+            if identity is None:
+                raise
+            remove_manifest(self.path.parent)
+            self._open(identity)
 
     def __enter__(self) -> Self:
         return self
@@ -175,6 +181,14 @@ class Manifest:
         with self._commit():
             self._set("strangers", "0")
 
+    def said(self, name: str) -> str | None:
+        """What was noted under this name, by whoever made this manifest."""
+        return self._meta(f"said {name}")
+
+    def say(self, name: str, value: str) -> None:
+        with self._commit():
+            self._set(f"said {name}", value)
+
     # What is known
 
     def rows(self, folder: str) -> dict[str, Row]:
@@ -206,6 +220,14 @@ class Manifest:
             files, chunks, size, symbols = (int(each) for each in totals.get)
             refused = dict(self._db.execute("SELECT why, count(*) FROM file WHERE why != '' GROUP BY why"))
         return Totals(files, chunks, size, symbols, refused)
+
+    def latest(self, most: int) -> list[str]:
+        """The files that were changed last, by path; the last one first."""
+        with in_our_words(self.path):
+            found: Any = self._db.execute(
+                "SELECT folder, name FROM file WHERE why = '' ORDER BY iif(mtime, mtime, ctime) DESC LIMIT ?", (most,)
+            )
+            return [_joined(folder, name) for folder, name in found]
 
     def edited(self, root: Path, stop: Callable[[], bool] | None = None) -> dict[str, Stat] | None:
         """Files whose stat is another one, if no folder's is and every one was compared before; None asks for a scan.
@@ -244,7 +266,7 @@ class Manifest:
             found = self._db.execute(
                 "SELECT chunks, symbols FROM cut WHERE digest = ? AND language = ?", (digest, language)
             ).fetchone()
-        return None if found is None else Cut(_UNPACK.decode(found[0]), found[1])
+        return None if found is None else Cut(_unpacked(found[0]), found[1])
 
     # The tree
 
@@ -321,7 +343,7 @@ class Manifest:
             for (digest, language), cut in (cuts or {}).items():
                 self._db.execute(
                     "INSERT OR REPLACE INTO cut VALUES (?, ?, ?, ?, ?)",
-                    (digest, language, cut.symbols, _PACK.encode(cut.chunks), now),
+                    (digest, language, cut.symbols, _packed(cut.chunks), now),
                 )
             for path in gone:
                 folder, _, name = path.rpartition("/")
@@ -343,6 +365,20 @@ class Manifest:
                 " ORDER BY used DESC LIMIT -1 OFFSET ?)",
                 (_UNUSED_CUTS,),
             )
+
+    def _open(self, identity: str | None) -> None:
+        os.close(private_file(self.path))
+        refuse_links(self.path)
+        with in_our_words(self.path):
+            self._db = connect(self.path, Tuning(synchronous="NORMAL"))  # derived: what a power cut takes is made again
+            try:
+                self._db.pragma("journal_mode", "wal")
+                self._db.wal_autocheckpoint(1000)
+                if identity is not None:
+                    self._prepare(f"{_FORMAT} {identity}")
+            except BaseException:
+                leave(self._db)
+                raise
 
     def _prepare(self, identity: str) -> None:
         with self._db:
@@ -381,6 +417,11 @@ class Manifest:
             self._db.execute("COMMIT")
 
 
+def manifest_as_it_is(folder: Path) -> Manifest | None:
+    """Whoever made it, and however files were cut then; None where there is none."""
+    return Manifest(folder, None) if (folder / DATABASE).exists() else None
+
+
 def remove_manifest(folder: Path) -> None:
     """Takes a project's manifest from the disk."""
     database = folder / DATABASE
@@ -401,8 +442,21 @@ def is_fresh(changed_ns: int, began: float) -> bool:
     return changed_ns > began * 1e9 - (_COARSE_NS if coarse else _SETTLED_NS)
 
 
-_PACK = msgspec.msgpack.Encoder()
-_UNPACK = msgspec.msgpack.Decoder(tuple[Chunk, ...])
+def _packed(chunks: tuple[Chunk, ...]) -> bytes:
+    return _codec()[0].encode(chunks)
+
+
+def _unpacked(packed: bytes) -> tuple[Chunk, ...]:
+    return _codec()[1].decode(packed)
+
+
+@cache
+def _codec() -> tuple[msgspec.msgpack.Encoder, msgspec.msgpack.Decoder[tuple[Chunk, ...]]]:
+    import msgspec  # noqa: PLC0415 - where something was cut; a look at unchanged files pays for neither of them
+
+    from hotset.sources.code.chunks import Chunk  # noqa: PLC0415
+
+    return msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(tuple[Chunk, ...])
 
 
 def _locked(file: int) -> bool:

@@ -11,6 +11,7 @@ import queue
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ from hotset.sources.code.languages import Language
 from hotset.sources.code.structure import structure
 from hotset.sources.code.symbols import Symbol
 from hotset.sources.code.worker import Answer, Question, receive, send
+
+GRAMMARS = "grammars"
+"""Where these are unpacked, in a project's data folder."""
 
 SECONDS = 5.0  # of processor time for one file; a megabyte of ordinary code takes a quarter of one
 _WORTH_SENDING = 5000  # characters; cutting a shorter text takes less than telling somebody else to do it
@@ -72,6 +76,16 @@ class Parsers:
         with suppress(queue.Empty):
             while True:
                 self._idle.get_nowait().end()
+
+    def warm(self, languages: Iterable[Language]) -> Future[None]:
+        """Starts a process and has it load these grammars while nobody waits: the first text would wait 0.3 s for that."""
+        questions = [Question(each.name, "") for each in languages if each.grammar]
+
+        def ask_each() -> None:
+            for question in questions:
+                self._ask(question)
+
+        return self._pool().submit(ask_each)
 
     def cut(self, text: str, language: Language) -> Future[Parsed]:
         """Chunks, some time later. What is short and needs no grammar is cut at once."""

@@ -15,18 +15,21 @@ from pathlib import Path
 from hotset.errors import BadInput
 from hotset.index.port import Index
 from hotset.sources.code.excluding import EXCLUDED_FOLDERS
-from hotset.sources.code.indexing import Report, index_paths, index_project
+from hotset.sources.code.indexing import index_paths, index_project
+from hotset.sources.code.languages import language_of
 from hotset.sources.code.manifest import Manifest
 from hotset.sources.code.parsing import Parsers
+from hotset.sources.code.report import Report
 from hotset.sources.code.scan import Limits
 
 _log = logging.getLogger("hotset")
 
 _PAUSE_MS = 50  # without a change: then what was gathered is handed over
 _LONGEST_MS = 400  # of gathering while changes go on
-_WAKE_MS = 500  # how late a wish to stop, or the end of git's lock, is noticed
+_WAKE_MS = 200  # how late is noticed what changed before the watch began, a wish to stop, and the end of git's lock
 _LONGEST_LOCK = 30.0  # seconds; an older lock was left behind by a git that died
 _POLL_SECONDS = 5.0
+_LATEST = 50  # files that were changed last: what is changed next is in one of their languages
 _LOCK = ".git/index.lock"
 
 
@@ -47,6 +50,7 @@ def watch_project(
     A folder that is gone ends it.
     """
     root = root.expanduser().resolve()
+    parsers.warm({language.name: language for language in map(language_of, manifest.latest(_LATEST))}.values())
 
     def told(report: Report) -> None:
         if updated is not None and (report.changed or report.removed):

@@ -17,6 +17,7 @@ import click
 
 from hotset.config import Config
 from hotset.sources.code.consent import Answer, consent
+from hotset.sources.code.opening import Why
 from hotset.surfaces.cli.consenting import allow, is_allowed
 from hotset.surfaces.cli.ending import FOUND, INTERRUPTED, OK
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
@@ -24,12 +25,20 @@ from hotset.surfaces.cli.terminal import console, count, emit, emit_json, moment
 
 if TYPE_CHECKING:
     from hotset.index.port import State
-    from hotset.sources.code.indexing import Progress, Report
     from hotset.sources.code.manifest import Totals
+    from hotset.sources.code.report import Progress, Report
 
 _LOOK_SECONDS = 0.5  # between two looks whether it is still allowed
 _NICENESS = 10  # beside an agent that works
 _MOST_NAMED = 5
+_NOUNS: Mapping[str, tuple[str, str]] = {
+    Why.SECRET: ("file of secrets", "files of secrets"),
+    Why.LINK: ("symbolic link", "symbolic links"),
+    Why.SPECIAL: ("that is no regular file", "that are no regular files"),
+    Why.HARD_LINK: ("with other names (hard link)", "with other names (hard links)"),
+    Why.STRANGE_NAME: ("with a name that cannot be shown", "with names that cannot be shown"),
+}
+"""Reasons that do not read well behind a number."""
 
 
 @click.command(
@@ -80,35 +89,52 @@ def index(
 
 
 def _run(chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, as_json: bool) -> int:
-    from hotset.runtime.following import open_index  # noqa: PLC0415
-    from hotset.sources.code.indexing import index_project, manifest_identity  # noqa: PLC0415 - 0.2 s; a refusal comes first
-    from hotset.sources.code.manifest import Manifest  # noqa: PLC0415
-    from hotset.sources.code.parsing import Parsers  # noqa: PLC0415
-    from hotset.sources.code.watch import watch_project  # noqa: PLC0415
+    from hotset.sources.code.unchanged import unchanged  # noqa: PLC0415 - a refusal comes first
     from hotset.surfaces.project_index import indexing  # noqa: PLC0415
 
+    with indexing(config.folder):
+        report = unchanged(config.project, config.folder, config.embedding, stop.is_set)
+        if report is not None:
+            _tell(chosen, config, report, as_json=as_json)
+            if not watch:
+                return _status(report)
+        return _work(chosen, config, stop, watch=watch, as_json=as_json, told=report is not None)
+
+
+def _work(chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, as_json: bool, told: bool) -> int:
+    """Brings the index up to date, unless it was told to be, and goes on where it is to watch."""
+    from hotset.runtime.following import open_index  # noqa: PLC0415 - half a second with all below it: where there is work
+    from hotset.sources.code.indexing import index_project, manifest_identity  # noqa: PLC0415
+    from hotset.sources.code.manifest import Manifest  # noqa: PLC0415
+    from hotset.sources.code.parsing import GRAMMARS, Parsers  # noqa: PLC0415
+    from hotset.sources.code.unchanged import settle  # noqa: PLC0415
+    from hotset.sources.code.watch import watch_project  # noqa: PLC0415
+
+    status = OK
     with (
-        indexing(config.folder),
         closing(open_index(config.folder, config.embedding.of_documents)) as opened,
         Manifest(config.folder, manifest_identity()) as manifest,
-        Parsers() as parsers,
+        Parsers(config.folder / GRAMMARS) as parsers,
     ):
-        with _bar(chosen) as moved:
-            report = index_project(config.project, opened, manifest, parsers=parsers, progress=moved, stop=stop.is_set)
-            if not report.stopped:
-                opened.fold()
-        if as_json:
-            emit_json(_document(config, report))
-        else:
-            _tell(chosen, config, report)
-        if report.stopped:
-            say("hotset: stopped; what is indexed stays, and the next run goes on from here", quiet=chosen.quiet)
-            return INTERRUPTED
+        if not told:
+            with _bar(chosen) as moved:
+                report = index_project(config.project, opened, manifest, parsers=parsers, progress=moved, stop=stop.is_set)
+                if not report.stopped and opened.fold():
+                    settle(config.folder, manifest, config.embedding)
+            _tell(chosen, config, report, as_json=as_json)
+            if report.stopped:
+                say("hotset: stopped; what is indexed stays, and the next run goes on from here", quiet=chosen.quiet)
+                return INTERRUPTED
+            status = _status(report)
         if watch:
             say(f"watching {config.project}; stop with Ctrl-C", quiet=chosen.quiet)
-            told = _tell_update(quiet=chosen.quiet)
-            watch_project(config.project, opened, manifest, stop=stop, parsers=parsers, updated=told)
+            heard = _tell_update(quiet=chosen.quiet)
+            watch_project(config.project, opened, manifest, stop=stop, parsers=parsers, updated=heard)
             say("stopped", quiet=chosen.quiet)
+    return status
+
+
+def _status(report: Report) -> int:
     return FOUND if report.skipped.get("cannot be read") else OK
 
 
@@ -178,7 +204,10 @@ def _bar(chosen: Chosen) -> Iterator[Callable[[Progress], None]]:
         yield moved
 
 
-def _tell(chosen: Chosen, config: Config, report: Report) -> None:
+def _tell(chosen: Chosen, config: Config, report: Report, *, as_json: bool) -> None:
+    if as_json:
+        emit_json(_document(config, report))
+        return
     emit(f"{config.project}: {_counted(report)}, {size(report.bytes)}")
     what = (
         f"{count(report.changed, 'file')} read, {report.removed:,} gone"
@@ -187,7 +216,7 @@ def _tell(chosen: Chosen, config: Config, report: Report) -> None:
     )
     emit(f"  this run  {what}; {span(report.seconds)}")
     if report.sealed:
-        emit(f"  sealed    {count(report.sealed, 'secret')}: found by their form, replaced before anything was indexed")
+        emit(f"  sealed    {count(report.sealed, 'secret')}: recognised by form, and replaced before anything was indexed")
     if report.skipped:
         emit(f"  left out  {_listed(report.skipped)}")
     for why, times in report.failed.items():
@@ -203,7 +232,12 @@ def _counted(known: Report | Totals) -> str:
 
 
 def _listed(skipped: Mapping[str, int]) -> str:
-    return ", ".join(f"{times:,} {why}" for why, times in sorted(skipped.items(), key=lambda each: -each[1]))
+    return ", ".join(_reason(why, times) for why, times in sorted(skipped.items(), key=lambda each: -each[1]))
+
+
+def _reason(why: str, times: int) -> str:
+    one, several = _NOUNS.get(why, (why, why))
+    return f"{times:,} {one if times == 1 else several}"
 
 
 def _some(names: Sequence[str], of: int) -> str:

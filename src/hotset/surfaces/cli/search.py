@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
 
 from hotset.config import Config
-from hotset.errors import BadInput, HotsetError, NotFound, StoreBusy
+from hotset.errors import BadInput, HotsetError, NotFound
 from hotset.index.port import Index
 from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
 from hotset.nouns.page import Kind, Page, SessionId, including
@@ -28,11 +28,11 @@ from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.sessions import moment_meant
 from hotset.surfaces.cli.terminal import counting, emit, emit_json, moment, plain, say, shortened, width
 from hotset.surfaces.excerpts import Line, excerpt
-from hotset.surfaces.project_index import find_code, has_code, indexing
+from hotset.surfaces.phrases import wordings
+from hotset.surfaces.project_index import catch_up, find_code, has_code
 from hotset.window.slice.words import Term, terms
 
 _SECONDS = 2.0  # for the search itself; cold files are read from disk
-_FILES_SECONDS = 0.5  # for files that were changed since
 _FOLLOW_SECONDS = 30.0  # for what was kept since the last search: as a rule nothing, the first time everything
 _STINT_SECONDS = 0.3  # of that, between two steps of the bar
 _WORTH_FOLDING = 500  # entries that are found by their words alone so far
@@ -99,8 +99,8 @@ def search(
 ) -> int:
     """Search conversations and the project's code, by meaning and by words.
 
-    No character of QUERY is an operator, but words "in quotes" must occur as they are. Everything that is kept is found; the
-    project's files are, once they are indexed: hotset index.
+    No character of QUERY is an operator, but words "in quotes" must occur as they are; where nothing holds them so, what holds
+    the words is shown. Everything that is kept is found; the project's files are, once they are indexed: hotset index.
     """
     config = chosen.config()
     kinds, of_kind = _kinds(kind)
@@ -111,10 +111,10 @@ def search(
         raise BadInput("--type, --kind and --session leave nothing to search: sessions have pages, languages are of code")
     earliest = moment_meant(since, time.time()) if since else None
     asked = Asked(" ".join(query), sorts, kinds, path.removeprefix("./"), session, earliest, limit)
-    found, notes = _search(config, asked, chosen.quiet)
+    found, notes, loose = _search(config, asked, chosen.quiet)
     code_is_missing = Sort.CODE in sorts and not _searches_code(config)
     if as_json:
-        emit_json([{"type": each.sort, "score": round(each.score, 4), **each.told, "show": each.look} for each in found])
+        emit_json([_document(each, loose=loose) for each in found])
     else:
         for each in found:
             _tell(each)
@@ -143,13 +143,12 @@ def _searches_code(config: Config) -> bool:
     return is_allowed(config) and has_code(config.folder)
 
 
-def _search(config: Config, asked: Asked, quiet: bool) -> tuple[list[Found], list[str]]:
+def _search(config: Config, asked: Asked, quiet: bool) -> tuple[list[Found], list[str], bool]:
+    """What is found, what is to be said of it, and whether it has to do without the phrase that was asked for."""
     has_pages = Sort.PAGE in asked.sorts and (config.folder / DATABASE).exists() and config.search
     searches_code = Sort.CODE in asked.sorts and _searches_code(config)
     if not has_pages and not searches_code:
         raise NotFound(f"there is nothing to search yet for {config.project}; start with: hotset index, or hotset wrap AGENT")
-    found: list[Found] = []
-    lacking: frozenset[str] = frozenset()
     notes = [] if config.search else [f"what was said is not indexed: {config.origins['search']} says that it should not be"]
     with ExitStack() as opened:
         embedding = config.embedding if has_pages else config.embedding.of_documents  # nothing but code is asked for otherwise
@@ -158,19 +157,34 @@ def _search(config: Config, asked: Asked, quiet: bool) -> tuple[list[Found], lis
         if store is not None:
             notes += _caught_up(store, index, quiet)
         if searches_code:
-            notes += _files_caught_up(config, index)
-            hits = find_code(index, _query(asked))
-            lacking |= hits.lacking
-            wanted = terms(asked.words)
-            found += [_of_code(hit.entry, hit.score, wanted) for hit in hits.hits]
-        if store is not None:
-            session = meant.session_id(store, asked.session)
-            finds = find(_query(asked, session), store, index)
-            lacking |= finds.lacking
-            found += [_of_page(store, each, terms(asked.words)) for each in finds.best]
+            notes += catch_up(config.project, config.folder, index)
+        session = meant.session_id(store, asked.session) if store is not None else None
+        for wording in wordings(asked.words):
+            query = _query(replace(asked, words=wording.words), session)
+            found, lacking = _found(query, index, store, searches_code=searches_code)
+            if found or "words" in lacking:  # which did not answer: nobody knows what holds the phrase
+                break
+    if found and wording.note:
+        notes.append(wording.note)
     if lacking:
         notes.append(f"searched without {', '.join(sorted(lacking))}, which did not answer in time; the order may be worse")
-    return found, notes
+    return found, notes, bool(found and wording.note)
+
+
+def _found(query: Query, index: Index, store: Store | None, *, searches_code: bool) -> tuple[list[Found], frozenset[str]]:
+    """Of the project's files, and of what was said where there is a store; and which signals did not serve."""
+    wanted = terms(query.words)
+    found: list[Found] = []
+    lacking: frozenset[str] = frozenset()
+    if searches_code:
+        hits = find_code(index, query)
+        lacking |= hits.lacking
+        found += [_of_code(hit.entry, hit.score, wanted) for hit in hits.hits]
+    if store is not None:
+        finds = find(query, store, index)
+        lacking |= finds.lacking
+        found += [_of_page(store, each, wanted) for each in finds.best]
+    return found, lacking
 
 
 def _query(asked: Asked, session: SessionId | None = None) -> Query:
@@ -195,22 +209,6 @@ def _caught_up(store: Store, index: Index, quiet: bool) -> Iterator[str]:
             index.fold()
     except HotsetError as error:
         yield f"what was said last may be missing: {error}"
-
-
-def _files_caught_up(config: Config, index: Index) -> Iterator[str]:
-    """Where nobody watches the files, a look at what was changed; what takes longer than that is left to `hotset index`."""
-    from hotset.sources.code.indexing import index_project, manifest_identity  # noqa: PLC0415 - 50 ms, for this alone
-    from hotset.sources.code.manifest import Manifest  # noqa: PLC0415
-
-    until = time.monotonic() + _FILES_SECONDS
-    try:
-        with indexing(config.folder), Manifest(config.folder, manifest_identity()) as manifest:
-            if index_project(config.project, index, manifest, stop=lambda: time.monotonic() > until).stopped:
-                yield "not every file could be looked at in time; to search them as they are: hotset index"
-    except StoreBusy:  # somebody is at it
-        return
-    except HotsetError as error:
-        yield f"files may be found as they were: {error}"
 
 
 def _of_code(entry: Entry, score: float, wanted: Sequence[Term]) -> Found:
@@ -262,6 +260,10 @@ def _stretch(store: Store, page: Page, lines: tuple[int, int]) -> Entry:
     return Entry(EntryId(page.id), page.id, Sort.PAGE, text, lines=lines)
 
 
+def _document(found: Found, *, loose: bool) -> dict[str, Any]:
+    return {"type": found.sort, "score": round(found.score, 4), **found.told, "loose": loose, "show": found.look}
+
+
 def _tell(found: Found) -> None:
     colour = "cyan" if found.sort is Sort.CODE else "green"
     where = plain(found.where)
@@ -289,6 +291,8 @@ def _highlighted(line: Line, room: int) -> str:
 
 
 def _advice(asked: Asked) -> str:
+    if not asked.words.strip():
+        return 'say what you look for: hotset search "where are retries counted"'
     narrowed = [flag for flag, said in (("--path", asked.path), ("--kind", asked.kinds), ("--session", asked.session)) if said]
     narrowed += ["--since"] if asked.since is not None else []
     if narrowed:

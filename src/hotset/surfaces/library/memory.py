@@ -12,9 +12,9 @@ from typing import Any, Generic, Self, TypeVar
 from hotset.config import Config, load
 from hotset.errors import BadConfig, StoreFailed
 from hotset.nouns.call import Headers
-from hotset.nouns.page import Kind, SessionId
-from hotset.nouns.retrieval import MAX_TOKENS, Place, Retrieved, Search
-from hotset.runtime import ledger, retrieval
+from hotset.nouns.page import SessionId
+from hotset.nouns.retrieval import MAX_TOKENS, Retrieved
+from hotset.runtime import ledger
 from hotset.runtime import memories as runtime
 from hotset.runtime.machine import Machine
 from hotset.runtime.record import KEEPING
@@ -26,6 +26,7 @@ from hotset.surfaces.library.engine import Engine
 from hotset.surfaces.library.frameworks import framework_of
 from hotset.surfaces.library.memories import AsyncMemories, Memories
 from hotset.surfaces.library.messages import dialect_named
+from hotset.surfaces.library.searching import Searching, Wanted
 from hotset.surfaces.library.tools import AsyncTools, Tools
 from hotset.surfaces.library.window import AsyncWindow, Conversation, Setting, Window
 from hotset.surfaces.library.wrapping import wrapped
@@ -93,6 +94,7 @@ class _Opened(Generic[_Window]):
     def __init__(self, engine: Engine, window: Callable[[Engine, Setting], _Window]) -> None:
         self._engine = engine
         self._window = window
+        self._searching = Searching(engine)
 
     @property
     def closed(self) -> bool:
@@ -141,9 +143,8 @@ class _Opened(Generic[_Window]):
         self._settle(machine)
         return machine.memories
 
-    def _search(self, query: str, kind: str, session: str, max_tokens: int) -> Retrieved:
-        wanted = Search(query, Kind(kind) if kind else None, session, max_tokens)
-        return retrieval.answer(wanted, self._store, Place(None), index=self._engine.machine.follower.index)
+    def _search(self, wanted: Wanted) -> Retrieved:
+        return self._searching.search(wanted, self._store)
 
     def _recall(self, id: str) -> bytes:
         store = self._store
@@ -176,9 +177,15 @@ class Memory(_Opened[Window]):
         self.memories = Memories(self._remembered)
         """What was learned in its sessions."""
 
-    def search(self, query: str, *, kind: str = "", session: str = "all", max_tokens: int = MAX_TOKENS) -> Retrieved:
-        """What speaks most of it, in all sessions of the project or in one: excerpts and ids."""
-        return self._search(query, kind, session, max_tokens)
+    def search(
+        self, query: str, *, kind: str = "", session: str = "all", path: str = "", max_tokens: int = MAX_TOKENS
+    ) -> Retrieved:
+        """What speaks most of it: the project's files, where they are indexed, and its sessions, all or one. Excerpts and ids.
+
+        `kind` is a kind of page (`tool_result`, `prompt` ...) or a language (`python` ...); `path` a folder, file or pattern.
+        Raises `BadInput` where these leave nothing to search.
+        """
+        return self._search(Wanted(query, kind, session, path, max_tokens))
 
     def recall(self, id: str) -> bytes:
         """The exact bytes of a page, by its id or the beginning of it, by a tool call's id, or by the content's SHA-256.
@@ -218,9 +225,11 @@ class AsyncMemory(_Opened[AsyncWindow]):
         self.memories = AsyncMemories(self._remembered)
         """What was learned in its sessions."""
 
-    async def search(self, query: str, *, kind: str = "", session: str = "all", max_tokens: int = MAX_TOKENS) -> Retrieved:
+    async def search(
+        self, query: str, *, kind: str = "", session: str = "all", path: str = "", max_tokens: int = MAX_TOKENS
+    ) -> Retrieved:
         """See `Memory.search`."""
-        return await asyncio.to_thread(self._search, query, kind, session, max_tokens)
+        return await asyncio.to_thread(self._search, Wanted(query, kind, session, path, max_tokens))
 
     async def recall(self, id: str) -> bytes:
         """See `Memory.recall`."""

@@ -1,0 +1,126 @@
+"""What a program finds with one question: what was said in the project's sessions and, once they may be read, its files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from math import inf
+
+from hotset.errors import BadInput, HotsetError
+from hotset.index.port import Index
+from hotset.nouns.finding import Filter, Query
+from hotset.nouns.page import Kind
+from hotset.nouns.retrieval import Place, Retrieved, Search
+from hotset.runtime import retrieval
+from hotset.runtime.following import open_index
+from hotset.sources.code.consent import consent
+from hotset.sources.code.languages import LANGUAGES
+from hotset.store.port import Store
+from hotset.surfaces.library.engine import Engine
+from hotset.surfaces.project_index import catch_up, has_code, index_folder
+from hotset.tokens import count
+from hotset.window.slice.fit import clipped
+
+_EVERY_SESSION = "all"
+_MOST_HITS = 20
+_SECONDS = 2.0  # for a search of the files; cold ones are read from disk
+_LOOK_AGAIN_SECONDS = 5.0  # after a look for files that were changed: a program may ask a hundred questions in a row
+_NOT_INDEXED = "[hotset: the files of this project are not indexed; whoever you work for can: hotset index]"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    query: str
+    kind: str
+    """Of a page, or a language; empty is any."""
+    session: str
+    path: str
+    """A folder, a file or a pattern; empty is any."""
+    max_tokens: int
+
+    @property
+    def of_pages(self) -> bool:
+        return not self.path and self.kind not in LANGUAGES
+
+    @property
+    def of_code(self) -> bool:
+        return self.session == _EVERY_SESSION and self.kind not in set(Kind)
+
+
+class Searching:
+    """Use it from any thread."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._looked = -inf
+
+    def search(self, wanted: Wanted, store: Store) -> Retrieved:
+        """What `hotset search` finds, as text within the budget. Raises `BadInput`."""
+        if wanted.kind and wanted.kind not in {*Kind, *LANGUAGES}:
+            raise BadInput(f"no kind {wanted.kind!r}: pages are {', '.join(Kind)}; languages are {', '.join(LANGUAGES)}")
+        if not wanted.of_pages and not wanted.of_code:
+            raise BadInput("kind, path and session leave nothing to search: sessions have pages, paths and languages are of code")
+        has_files = wanted.of_code and self._may_search_files()
+        if not wanted.of_pages:
+            return self._files(wanted, wanted.max_tokens) if has_files else _nothing(_NOT_INDEXED)
+        if not has_files:
+            return self._pages(wanted, store, wanted.max_tokens)
+        pages = self._pages(wanted, store, wanted.max_tokens // 2)
+        files = self._files(wanted, wanted.max_tokens - (pages.tokens + 1 if pages.found else 0))
+        if not files.found:
+            return self._pages(wanted, store, wanted.max_tokens) if pages.truncated else pages
+        return _together(files, pages) if pages.found else files
+
+    def _pages(self, wanted: Wanted, store: Store, room: int) -> Retrieved:
+        kind = Kind(wanted.kind) if wanted.kind else None
+        return retrieval.answer(Search(wanted.query, kind, wanted.session, room), store, Place(None), index=self._index(store))
+
+    def _index(self, store: Store) -> Index | None:
+        """For what was said; a question makes none where nothing is kept. What is not in it yet follows in the background."""
+        if not index_folder(self._engine.config.folder).exists() and not any(True for _ in store.sessions()):
+            return None
+        follower = self._engine.machine.follower
+        index = follower.opened()
+        self._engine.soon(follower.nudge)
+        return index
+
+    def _may_search_files(self) -> bool:
+        config = self._engine.config
+        return consent(config.folder).allows(config.project) and has_code(config.folder)
+
+    def _files(self, wanted: Wanted, room: int) -> Retrieved:
+        from hotset.surfaces.code_telling import tell_code  # noqa: PLC0415 - with the index, and not before
+
+        config = self._engine.config
+        only = Filter(kinds=frozenset({wanted.kind} if wanted.kind else ()), path=wanted.path.removeprefix("./"))
+        try:
+            with self._index_of_files() as index:
+                if time.monotonic() - self._looked > _LOOK_AGAIN_SECONDS:
+                    list(catch_up(config.project, config.folder, index))
+                    self._looked = time.monotonic()
+                told = tell_code(index, Query(wanted.query, only, _MOST_HITS, _SECONDS), room)
+        except (HotsetError, OSError) as error:  # what was said is found all the same
+            return _nothing(f"[hotset: the files cannot be searched ({type(error).__name__}); see: hotset index --status]")
+        text = clipped(told.text, room, count)
+        return Retrieved(text, count(text)) if told.hits.hits else _nothing(text)
+
+    @contextmanager
+    def _index_of_files(self) -> Iterator[Index]:
+        """The one that is open, or is opened now; where nothing that is said is indexed, one for this question alone."""
+        config = self._engine.config
+        if (index := self._engine.machine.follower.opened()) is not None:
+            yield index
+            return
+        with closing(open_index(config.folder, config.embedding.of_documents, folds=False)) as own:
+            yield own
+
+
+def _nothing(text: str) -> Retrieved:
+    return Retrieved(text, count(text), found=False)
+
+
+def _together(files: Retrieved, pages: Retrieved) -> Retrieved:
+    text = f"{files.text.rstrip()}\n{pages.text}"
+    return replace(pages, text=text, tokens=count(text))
