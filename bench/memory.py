@@ -14,10 +14,11 @@ recall          LongMemEval, all 940 sessions in one pool, by kind of question; 
                 bm25 and dense go over whole turns; bm25_b1 has the length norm that is best for it on this very set.
 decisions       sde-bench: a bug report, the chat in which it was decided how the code has to behave, and 140 other chats.
                 Amended: a later chat changed the decision, and is the one to be found; `current` is how often it comes first.
-disclosure      A question over its own sessions: all memories and turns loaded, against every step of what an agent is told: the
-                index, its call, and what recall tells in more and more room; `unfolded` goes by the timeline, too. Evidence is a
-                turn that is shown whole or as an excerpt; `answer`: of the answer's words that stand in the evidence, those that
-                are told. The shares of room were chosen on one half of the conversations: see `the other half`. `among others`:
+disclosure      A question over its own sessions: all memories and turns loaded, against every step of what an agent is told, as
+                the product tells it: the index, its call, the first answer in less room and in the usual; `and_more_1`: with the
+                next call and its answer on top. `unfolded` goes by the timeline, and no further where that answers. Evidence is
+                a turn that is shown whole or as an excerpt; `answer`: of the answer's words that stand in the evidence, those
+                that are told. Everything was chosen on one half of the conversations: see `the other half`. `among others`:
                 with the sessions of other questions in the store.
 tasks           Recorded coding sessions in their order, each asked by its first prompt when only earlier ones are in the store.
                 Gold: memories of files and commands that the session then meets. Kinds weighed by task against one set of weights
@@ -77,26 +78,22 @@ from hotset.index.port import Index
 from hotset.nouns.deposit import Remembered
 from hotset.nouns.memory import (
     Action,
-    Arrangement,
     Ending,
     Episode,
     Fact,
     Layer,
     Memory,
-    MemoryId,
     MemoryKind,
     Pitfall,
     Provenance,
     Task,
 )
 from hotset.nouns.page import PageId, Role, SessionId
-from hotset.sources.memory.disclosing.overview import overview
-from hotset.sources.memory.disclosing.showing import told_memories
-from hotset.sources.memory.disclosing.telling import Told
-from hotset.sources.memory.disclosing.topics_shown import told_index
-from hotset.sources.memory.disclosing.unfolding import Room, unfold
+from hotset.nouns.retrieval import MAX_TOKENS
+from hotset.runtime.memory_telling import Telling
+from hotset.sources.memory.disclosing.topics_shown import INDEX_TOKENS
+from hotset.sources.memory.disclosing.unfolding import Room
 from hotset.sources.memory.naming import memory_id
-from hotset.sources.memory.recalling.beside import said_beside
 from hotset.sources.memory.recalling.ranking import wanted_kind
 from hotset.sources.memory.recalling.recall import Asking, Recalled, recall
 from hotset.sources.memory.recalling.tasks import detect
@@ -111,14 +108,15 @@ LARGE = "HOTSET_BENCH_LARGE"
 _QUICK = ("recall", "decisions", "disclosure", "tasks")
 _RESULTS = Path(__file__).parent / "results" / "memory.json"
 _PATIENT = 30.0  # seconds: where it is about what is found
-_RECALLED = 30  # by an agent's question
 _FOUND = 60  # candidates of a question that other weights may put in another order
 _POOLED = replace(DEFAULT, recent=0.0)
 _TURNED = ("meaning", "window", "closely", "pointed", "session", "speaker", "told", "number", "when", "latest")
 _NAMES = ("recall5", "recall10", "recall20", "ndcg10")
 _DISCLOSED = 60  # questions among other sessions
 _OTHERS = 30  # sessions of other questions
-_ROOMS = {"hotset_600": 500, "hotset_1300": 1200, "hotset_2500": 2400, "hotset_4000": 3900}
+_ROOMS = (500, 1000, MAX_TOKENS)
+_MORE = 2  # times that more is asked for
+_NOTHING_MORE = 20  # tokens that say that this was all
 _MEMORIES = 100_000
 _EPISODES = 10_000
 _ASKED = 300
@@ -372,45 +370,39 @@ def _told_of(question: Question, chats: Sequence[Chat]) -> Iterator[tuple[str, _
         kept.keep(chats)
         kept.remember()
         with indexed(kept.store, Path(folder) / "index") as index:
-            yield from _told(kept, index, question)
+            yield from _told(kept, index, question, Path(folder) / "telling")
 
 
-def _told(kept: Kept, index: Index, question: Question) -> Iterator[tuple[str, _Telling]]:
-    """Everything; all memories and no turns; the index with what recall is told, in more and more room."""
+def _told(kept: Kept, index: Index, question: Question, folder: Path) -> Iterator[tuple[str, _Telling]]:
+    """Everything; all memories and no turns; the index with the first answer in more and more room, and what follows on it."""
     texts = kept.texts()
     memories = list(kept.store.memories())
     gold = {id: text for id, text in texts.items() if text in question.gold}
     every = sum(count(text) for text in texts.values())
     yield "all", (float(every + sum(memory.tokens for memory in memories)), 1.0, 1.0)
     known = {page for memory in memories for page in memory.source.pages if memory.kind is not MemoryKind.EPISODE}
-    told = "\n".join(memory.text for memory in memories)
-    yield "all_memories", (float(sum(memory.tokens for memory in memories)), _share(gold, known), _answered(question, told))
-    glance = overview(kept.store)
-    start = told_index(glance, Arrangement(), question.now, query=question.text)
-    call = count(json.dumps({"name": "recall_memory", "arguments": {"query": question.text}}))
-    found = recall(Asking(question.text, question.now, most=_RECALLED, deadline=_PATIENT), index, kept.store).items
-    for name, room in _ROOMS.items():
-        beside = said_beside(found, kept.store, question.text)
-        shown = told_memories(found, Arrangement(), {}, max_tokens=room, query=question.text, beside=beside)
-        tokens = float(start.tokens + call + shown.tokens)
-        yield name, (tokens, _share(gold, _pages(shown, found)), _answered(question, shown.text))
-    whole = unfold(
-        question.text,
-        glance,
-        Arrangement(),
-        question.now,
-        find=lambda _: found,
-        beside=lambda _: said_beside(found, kept.store, question.text),
-        room=Room(memories=_ROOMS["hotset_4000"]),
-    )
-    tokens = float(call + count(whole.text))
-    yield "unfolded", (tokens, _share(gold, _pages(whole.memories, found)), _answered(question, whole.text))
+    text = "\n".join(memory.text for memory in memories)
+    yield "all_memories", (float(sum(memory.tokens for memory in memories)), _share(gold, known), _answered(question, text))
+    telling = Telling(folder, lambda: index, lambda: question.now, logged=False)
+    start = telling.index(kept.store, question.text, INDEX_TOKENS, "", "")
+    asking = Asking(question.text, question.now, deadline=_PATIENT)
+    for room in _ROOMS:
+        tokens, shown, text = float(start.tokens), set[str](), ""
+        for more in range(_MORE + 1 if room == MAX_TOKENS else 1):
+            answer = telling.recall(kept.store, asking, room, "", more)
+            tokens += count(json.dumps({"name": "recall_memory", "arguments": {"query": question.text, "more": more}}))
+            tokens += answer.tokens or _NOTHING_MORE
+            shown |= _in_full(answer.shown)
+            text = f"{text}\n{answer.text}"
+            name = f"and_more_{more}" if more else f"hotset_{room}"
+            yield name, (tokens, _share(gold, shown), _answered(question, text))
+    whole = telling.unfold(kept.store, question.text, None, Room(), "")
+    yield "unfolded", (float(count(whole.text)), _share(gold, _in_full(whole.memories.shown)), _answered(question, whole.text))
 
 
-def _pages(told: Told, found: Sequence[Recalled]) -> set[str]:
+def _in_full(shown: Mapping[str, Layer]) -> set[str]:
     """Whose words are shown whole or as an excerpt, not only named."""
-    made_of = {item.id: item.memory.source.pages for item in found if item.memory is not None and item.kind != "episode"}
-    return {page for id, layer in told.shown.items() if layer is Layer.FULL for page in made_of.get(MemoryId(id), (id,))}
+    return {id for id, layer in shown.items() if layer is Layer.FULL}
 
 
 def _answered(question: Question, told: str) -> float | None:

@@ -88,6 +88,25 @@ def test_every_answer_keeps_to_its_budget(desk: Desk, most: int):
         assert tokens.count(text) <= most
 
 
+@pytest.mark.row("M3")
+def test_whoever_asks_for_more_is_told_the_rest_and_then_that_it_was_all(desk: Desk):
+    asked(desk, [("remember", {"text": f"Host number {number} is called heron{number}"}) for number in range(14)])
+    query = {"query": "how are the hosts called"}
+
+    first, more, again, rest = asked(
+        desk, [("recall_memory", {**query, **given}) for given in ({}, {"more": 1}, {"more": True}, {"more": "2"})]
+    )
+
+    told = [re.findall(r"heron\d+", text) for text, _ in (first, more)]
+    assert sorted(told[0] + told[1]) == sorted(f"heron{number}" for number in range(14))
+    assert len(told[0]) == 10
+    assert again == more
+    assert rest == ("[hotset: that was all that is remembered of it; memory_index() says what else there is]", False)
+    (refused, failed) = asked(desk, [("recall_memory", {**query, "more": -1})])[0]
+    assert failed
+    assert "more must be 1, 2 and so on, not -1" in refused
+
+
 def test_what_is_remembered_says_what_became_of_it(desk: Desk):
     kept, again, advice = asked(
         desk,

@@ -36,6 +36,17 @@ def test_what_a_program_remembers_it_recalls_lists_and_forgets(memory):
         opened.memories.get(kept.id)
 
 
+def test_a_program_asks_for_more_until_everything_was_told(memory):
+    opened = memory()
+    for number in range(7):
+        opened.memories.remember(f"Host number {number} is called heron{number}")
+
+    answers = [opened.memories.recall("how are the hosts called", limit=5, more=more) for more in range(3)]
+
+    assert [len(answer.shown) for answer in answers] == [5, 2, 0]
+    assert not answers[2].text
+
+
 def test_advice_counts_at_once_only_where_a_person_stands_for_it(memory):
     memories = memory().memories
 
@@ -48,6 +59,7 @@ def test_the_same_on_a_loop(memory):
         async with memory() as opened:
             kept = await opened.memories.remember(HERON)
             told = (await opened.memories.recall("which host is staging")).text
+            assert not (await opened.memories.recall("which host is staging", more=1)).text
             read = (await opened.memories.read(kept.id)).text
             index = await opened.memories.index()
             timeline = await opened.memories.timeline()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from hotset.config import Config, load
 from hotset.errors import BadConfig, BadInput, NotFound
+from hotset.index.port import Index
 from hotset.nouns.memory import Ending, Layer, Memory, MemoryKind, Relation, Standing, Trust
 from hotset.nouns.message import Part
 from hotset.nouns.page import Kind, Role
@@ -18,7 +20,10 @@ from hotset.nouns.remembering import Remembering
 from hotset.nouns.turn import Event
 from hotset.runtime.following import open_index
 from hotset.runtime.memories import Memories, open_memories
+from hotset.runtime.memory_adapting import RECALLED
 from hotset.runtime.memory_telling import ARRANGEMENT
+from hotset.sources.history import follow
+from hotset.sources.memory.disclosing.economics import LOADED
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Clock
@@ -48,9 +53,15 @@ def store(config: Config) -> Iterator[Store]:
 
 
 @pytest.fixture
-def memories(config: Config, store: Store, clock: Clock) -> Iterator[Memories]:
+def index(config: Config) -> Iterator[Index]:
     with contextlib.closing(open_index(config.folder)) as index:
-        yield Memories(config, lambda: store, lambda: index, clock)
+        yield index
+
+
+@pytest.fixture
+def memories(config: Config, store: Store, index: Index, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Memories:
+    monkeypatch.setattr("hotset.runtime.memories.SECONDS", 30.0)  # nothing is left out because this machine is busy
+    return Memories(config, lambda: store, lambda: index, clock)
 
 
 def tell(memories: Memories, text: str, **more: str) -> Memory:
@@ -417,3 +428,73 @@ def test_what_was_said_is_recalled_beside_memories(memories: Memories, store: St
     follow(store, index, float("inf"))
     found = memories.recall("what is the heron of my aunt called?")
     assert "Quentin" in found.text
+
+
+# More, for whoever asks for it
+
+
+def told_many(store: Store, at: float) -> None:
+    for number in range(30):
+        talk = Talk(store, key=f"talk-{number}", time=at + number)
+        talk.turn(f"Boat number {number} of ours is painted red and lies in harbour {number % 7}.", "A fine boat.")
+        talk.turn(f"The sails of vessel {number} were mended by a person called Person{number}.", "Good.")
+
+
+@pytest.mark.row("M3")
+def test_whoever_asks_for_more_is_told_what_the_answers_before_did_not_tell(
+    memories: Memories, store: Store, index: Index, clock: Clock
+):
+    told_many(store, clock() - DAY)
+    follow(store, index, time.monotonic() + 10)
+    query = "which boats are painted red?"
+    answers = [memories.recall(query, max_tokens=400, more=more) for more in range(4)]
+    ids = [{id for id, layer in answer.shown.items() if layer is Layer.FULL} for answer in answers]
+    assert all(answer.tokens <= 400 for answer in answers)
+    assert all(ids)
+    assert sum(map(len, ids)) == len(set().union(*ids))
+    assert answers[1].text == memories.recall(query, max_tokens=400, more=1).text
+    assert {item.id for item in answers[1].recall.items} >= ids[1]
+
+
+def test_more_comes_to_an_end_when_everything_was_told(memories: Memories, store: Store, index: Index, clock: Clock):
+    talk = Talk(store, time=clock() - DAY)
+    talk.turn("I have two siblings who live abroad.", "I see.")
+    talk.turn("There were three girls and me at our table back home.", "Nice.")
+    Talk(store, key="other", time=clock() - DAY).turn("My uncle paints the harbour each summer.", "Lovely.")
+    query = "how many siblings do I have?"
+    follow(store, index, time.monotonic() + 10)
+    index.fold()
+    first, second, third = (memories.recall(query, more=more) for more in range(3))
+    assert "three girls" in first.text  # said where the others were found
+    assert "uncle" not in first.text
+    assert "uncle" in second.text
+    assert not third.text
+    assert not third.recall.items
+    assert not memories.recall(query, more=1000).text
+
+
+def test_more_memories_of_a_kind_are_told_without_anybodys_words(memories: Memories, store: Store, clock: Clock):
+    told_many(store, clock() - DAY)
+    for number in range(12):
+        tell(memories, f"Harbour {number} is closed to boats in month {number}.")
+    first = memories.recall("when are harbours closed to boats", kinds=["fact"], most=5)
+    second = memories.recall("when are harbours closed to boats", kinds=["fact"], most=5, more=1)
+    assert len(first.shown) == 5
+    assert len(second.shown) == 7
+    assert first.shown.keys().isdisjoint(second.shown)
+    assert all(id.startswith("sem-") for id in second.shown)
+
+
+def test_more_is_paid_for_and_logged_as_a_load_and_not_as_another_recall(memories: Memories, store: Store, clock: Clock):
+    told_many(store, clock() - DAY)
+    answers = [memories.recall("which boats are painted red?", max_tokens=400, more=more) for more in range(2)]
+    store.keep(Event("what was handed over before it is written before it", clock())).result()
+    names = [event.name for event in store.events()]
+    assert names.count(LOADED) == 2
+    assert names.count(RECALLED) == 1
+    assert all(answer.loads[0].tokens == answer.tokens for answer in answers)
+
+
+def test_less_than_nothing_more_is_refused(memories: Memories):
+    with pytest.raises(BadInput, match="more is 0 for the first answer"):
+        memories.recall("boats", more=-1)

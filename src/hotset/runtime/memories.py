@@ -35,7 +35,7 @@ from hotset.runtime import memory_changing as changing
 from hotset.runtime.memory_continuity import TOKENS, Continuity
 from hotset.runtime.memory_ground import Ground
 from hotset.runtime.memory_making import keep_memories
-from hotset.runtime.memory_telling import Answer, Reminder, Telling
+from hotset.runtime.memory_telling import SECONDS, Answer, Reminder, Telling
 from hotset.runtime.memory_upkeep import Upkeep, load
 from hotset.sources.memory.disclosing.telling import Told
 from hotset.sources.memory.disclosing.unfolding import Room, Unfolded
@@ -115,10 +115,17 @@ class Memories:
         most: int = 10,
         max_tokens: int = 2000,
         session: str = "",
+        more: int = 0,
     ) -> Answer:
-        """What is remembered of it, and why that: memories, and the words that were said. Raises `BadInput`."""
+        """What is remembered of it, and why that: memories, and the words that were said. Raises `BadInput`.
+
+        For whoever needs `more` (1, then 2, and so on): what the answers before did not tell, also from sessions that the
+        question's own words hardly reach. Nothing is told where that was all.
+        """
         if not query.strip():
             raise BadInput("what is to be recalled? Ask with a few words")
+        if more < 0:
+            raise BadInput("more is 0 for the first answer, and then 1, 2 and so on")
         from hotset.sources.memory.recalling.recall import Asking  # noqa: PLC0415 - numpy
 
         wanted = frozenset(changing.kind_named(kind) for kind in kinds)
@@ -130,10 +137,11 @@ class Memories:
             talk=not wanted,
             session=SessionId(session) if session else None,
             most=most,
+            deadline=SECONDS,
         )
         store = self._ground.open()
         self._ground.index_them(store)
-        return self._telling.recall(store, asking, max_tokens, session)
+        return self._telling.recall(store, asking, max_tokens, session, more)
 
     def unfold(self, query: str, *, task: str = "", room: Room | None = None, session: str = "") -> Unfolded:
         """As far as a question needs: what there is, what was done, and only then the memories themselves."""

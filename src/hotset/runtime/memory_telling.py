@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 ARRANGEMENT = memory_id(MemoryKind.ARRANGEMENT, "arrangement")
 """The one record that says how memories are shown in this store."""
 
-_SECONDS = 1.0
+SECONDS = 1.0
 """Of a search, where a model waits for it."""
 
 OPENING = 3.0
@@ -54,6 +55,12 @@ _REMINDED_OF = (MemoryKind.PITFALL, MemoryKind.PROCEDURE, MemoryKind.FACT, Memor
 _REMINDED = 4
 """How many of them at most."""
 
+_FURTHER = 100
+"""Of what is found, for whoever asks for more: about all that a search looks at, and lines for more than the room there is."""
+
+_MOST_STEPS = 20
+"""That somebody can ask for; each is worked out from the first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -64,6 +71,8 @@ class Answer:
     tokens: int
     recall: Recall
     loads: tuple[Load, ...] = ()
+    shown: Mapping[str, Layer] = field(default_factory=dict)
+    """What it names by its id, and how much of each it shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,25 +152,49 @@ class Telling:
         self._happened(store, session, [Load(Layer.TIMELINE, told.tokens, told.topics)])
         return told
 
-    def recall(self, store: Store, asking: Asking, max_tokens: int, session: str) -> Answer:
+    def recall(self, store: Store, asking: Asking, max_tokens: int, session: str, more: int = 0) -> Answer:
+        """What is remembered of it; for whoever asks for `more`, what the answer before that did not tell."""
         from hotset.sources.memory.recalling.beside import said_beside  # noqa: PLC0415 - numpy, which no start pays
         from hotset.sources.memory.recalling.recall import recall  # noqa: PLC0415
 
         shape, begun = arrangement(store), time.monotonic()
-        found = recall(replace(asking, deadline=_SECONDS), self._index(), store, from_dict(shape.weights))
+        found = recall(asking, self._index(), store, from_dict(shape.weights))
         took = 1000 * (time.monotonic() - begun)
         beside = said_beside(found.items, store, asking.query, but=asking.session) if asking.talk else ()
         told = self._told(store, found.items, asking.query, found.task, max_tokens=max_tokens, beside=beside)
+        if more:
+            found, told = self._more(store, asking, told, max_tokens, more)
         loads = (Load(Layer.FULL, told.tokens, told.topics, tuple(told.shown)),) if told.shown else ()
         memories = [item.memory.id for item in found.items if item.memory is not None and item.id in told.shown]
         self._happened(store, session, loads, shown=memories, task=found.task)
-        with suppress(HotsetError):
-            self._keep(
-                store,
-                session,
-                recalled_event(found.candidates, self._clock(), SessionId(session) if session else None, found.task, took),
-            )
-        return Answer(told.text, told.tokens, found, loads)
+        if not more:  # what other weights would have shown first is a matter of the first answer
+            with suppress(HotsetError):
+                self._keep(
+                    store,
+                    session,
+                    recalled_event(found.candidates, self._clock(), SessionId(session) if session else None, found.task, took),
+                )
+        return Answer(told.text, told.tokens, found, loads, told.shown)
+
+    def _more(self, store: Store, asking: Asking, told: Told, max_tokens: int, steps: int) -> tuple[Recall, Told]:
+        """Further memories, and then what was said session by session: a question's own words reach only the likeliest of it.
+
+        Nothing is kept between the steps: each is worked out from the first answer, so that asking it again tells it again.
+        """
+        from hotset.sources.memory.recalling.elsewhere import said_elsewhere  # noqa: PLC0415 - as above
+        from hotset.sources.memory.recalling.recall import recall  # noqa: PLC0415 - as above
+
+        found = recall(replace(asking, most=_FURTHER), self._index(), store, from_dict(arrangement(store).weights))
+        known: frozenset[str] = frozenset()
+        items: tuple[Recalled, ...] = ()
+        for step in range(1, min(steps, _MOST_STEPS) + 1):
+            known |= {id for id, layer in told.shown.items() if layer is Layer.FULL or is_memory_id(id)}
+            said = list(islice(said_elsewhere(asking, found, self._index(), store, told=known), _FURTHER)) if asking.talk else []
+            likely = asking.most * (step + 1) if said else _FURTHER  # what fits worse would take the room of what was said
+            memories = [item for item in found.items[:likely] if item.memory is not None and item.id not in known]
+            told = self._told(store, memories, asking.query, found.task, max_tokens=max_tokens, beside=said)
+            items = tuple(item for item in (*memories, *said) if item.id in told.shown)
+        return replace(found, items=items), told
 
     def read(self, store: Store, memory: Memory, max_tokens: int, session: str) -> Told:
         from hotset.runtime.memory_explaining import told_whole  # noqa: PLC0415 - only where somebody asks
@@ -182,7 +215,7 @@ class Telling:
         found: list[Recalled] = []
 
         def find(words: str) -> Sequence[Recalled]:
-            asking = Asking(words, self._clock(), task=wanted, deadline=_SECONDS)
+            asking = Asking(words, self._clock(), task=wanted, deadline=SECONDS)
             found[:] = recall(asking, self._index(), store, from_dict(shape.weights)).items
             return found
 

@@ -40,13 +40,16 @@ class Memories:
         limit: int = 10,
         max_tokens: int = 2000,
         session: str = "",
+        more: int = 0,
     ) -> Answer:
         """The memories that fit, best first: `text` for a model, `recall.items` with score and why.
 
         `task` is exploration, implementation, debugging, review or refactoring; it is told from the words where it is not said.
+        `more` (1, then 2, and so on) tells what the answers before did not, also from sessions that the question's words hardly
+        reach; `text` is empty where that was all.
         """
         ask = self._remembered().recall
-        return ask(query, task=task, kinds=kinds, most=limit, max_tokens=max_tokens, session=session)
+        return ask(query, task=task, kinds=kinds, most=limit, max_tokens=max_tokens, session=session, more=more)
 
     def read(self, id: str, *, max_tokens: int = 2000, session: str = "") -> Told:
         """One memory, whole as far as it fits, by its id or a unique beginning of it. Raises `NotFound`."""
@@ -123,10 +126,11 @@ class AsyncMemories:
         limit: int = 10,
         max_tokens: int = 2000,
         session: str = "",
+        more: int = 0,
     ) -> Answer:
         """See `Memories.recall`."""
         return await asyncio.to_thread(
-            self._blocking.recall, query, task=task, kinds=kinds, limit=limit, max_tokens=max_tokens, session=session
+            self._blocking.recall, query, task=task, kinds=kinds, limit=limit, max_tokens=max_tokens, session=session, more=more
         )
 
     async def read(self, id: str, *, max_tokens: int = 2000, session: str = "") -> Told:

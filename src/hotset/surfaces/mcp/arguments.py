@@ -79,6 +79,15 @@ class Arguments:
             )
         return max(LEAST_TOKENS, min(int(value), MOST_TOKENS))
 
+    def steps(self, name: str) -> int:
+        """A number of steps, 0 where it is not said; `true` is one."""
+        value = self._given.get(name, 0)
+        if isinstance(value, str) and value.isdecimal():
+            value = int(value)
+        if not isinstance(value, int) or not 0 <= value < END:
+            raise Malformed(f"{self._tool}: {name} must be 1, 2 and so on, not {_amount(value)}")
+        return int(value)
+
     def _said(self, name: str) -> str:
         value = self._given.get(name, "")
         if not isinstance(value, str):

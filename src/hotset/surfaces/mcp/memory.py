@@ -80,6 +80,7 @@ def memory_tools(project: Project, config: Config) -> tuple[Tool, ...]:
             id=_TEXT,
             task={**_TEXT, "enum": list(map(str, Task))},
             max_tokens=_budget(MAX_TOKENS),
+            more={"type": "integer", "description": "1, then 2, ...: what the answer before did not tell"},
         ),
         tool(
             REMEMBER,
@@ -171,7 +172,10 @@ def _recall(memories: Memories, given: Arguments, session: str) -> Said:
     if not query:
         raise Malformed(f"{RECALL}: say what to recall by query, or which memory by id")
     given.words("query")
-    answer = memories.recall(query, task=task, most=_MOST_RECALLED, max_tokens=most, session=session)
+    more = given.steps("more")
+    answer = memories.recall(query, task=task, most=_MOST_RECALLED, max_tokens=most, session=session, more=more)
+    if more and not answer.text:
+        return Said(f"[hotset: that was all that is remembered of it; {INDEX}() says what else there is]")
     if not answer.recall.items:
         return Said(f"[hotset: nothing is remembered of that; try other words, or {INDEX}() for what there is]")
     return _told(answer.text)

@@ -340,6 +340,17 @@ def test_what_was_said_beside_what_was_found_fills_the_room_that_is_left_and_say
     assert len(taken) < len(beside)
 
 
+def test_of_what_was_said_beside_the_words_of_models_take_a_part_unless_they_are_asked_for():
+    answers = [" ".join(f"Sentence {line} of answer {100 + at} tells of boats." for line in range(40)) for at in range(12)]
+    beside = [Recalled(f"page-{at}", "said", "", text, NOW, speaker="assistant") for at, text in enumerate(answers)]
+    person = Recalled("person", "said", "", "I own a boat in Porto.", NOW, speaker="user")
+    told = told_memories([], PLAIN, {}, max_tokens=2000, query="how many boats do I own?", beside=[*beside, person])
+    assert sum(id.startswith("page-") for id in told.shown) == 2
+    assert "person" in told.shown
+    asked = told_memories([], PLAIN, {}, max_tokens=2000, query="what did you suggest about boats?", beside=[*beside, person])
+    assert sum(id.startswith("page-") for id in asked.shown) == 12
+
+
 def test_everything_that_is_found_is_named_where_there_is_room():
     memories = [a_memory(f"title {at}", text=f"{at} and some words of its own " * 20, key=str(at)) for at in range(10)]
     told = told_memories(list(map(recalled, memories)), PLAIN, {}, max_tokens=650)

@@ -43,6 +43,41 @@ def test_a_fact_that_gives_its_subject_another_value_replaces_the_one_before_and
     assert [(link.of, link.to, link.relation) for link in store.memory_links()] == [(new.id, old.id, Relation.SUPERSEDES)]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Host number 1 is called heron", "Host number 2 is called crane"),
+        ("Version 1.2 needs Python 3.9", "Version 1.3 needs Python 3.11"),
+        ("The test of module a takes 3 minutes", "The test of module b takes 4 minutes"),
+        (
+            "The nightly job of host eu1 in our region runs at 2:00 and mails a report",
+            "The nightly job of host eu2 in our region runs at 3:00 and mails a report",
+        ),
+    ],
+)
+def test_what_is_said_of_another_one_of_its_sort_replaces_nothing(one: str, other: str):
+    store = RamStore()
+    keep(store, fact(one, created=1.0, subject="the same words"))
+    arrive(store, fact(other, session="s2", created=2.0, subject="the same words"))
+    assert [each.standing for each in store.memories()] == [Standing.ACTIVE, Standing.ACTIVE]
+    assert not store.memory_links()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Host number 1 is called heron", "Host number 1 is called crane"),
+        ("Version 1.2 is the current one", "Version 1.3 is the current one"),
+        ("The retry cap is 60 seconds", "The retry cap is 30 seconds"),
+    ],
+)
+def test_what_is_said_of_the_same_one_or_of_only_one_replaces_what_was_said_before(one: str, other: str):
+    store = RamStore()
+    keep(store, fact(one, created=1.0, subject="the same words"))
+    arrive(store, fact(other, session="s2", created=2.0, subject="the same words"))
+    assert {each.text: each.standing for each in store.memories()} == {one: Standing.SUPERSEDED, other: Standing.ACTIVE}
+
+
 def test_an_amendment_that_names_no_subject_replaces_what_it_amends_and_nothing_else():
     store = RamStore()
     first = fact(FIRST, created=1.0)

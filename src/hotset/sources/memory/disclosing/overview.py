@@ -15,13 +15,14 @@ from typing import Annotated
 import msgspec
 
 from hotset.nouns.memory import Checkpoint, Ending, Memory, MemoryKind, Standing, Trust
+from hotset.sources.memory.disclosing.lines import line, line_of
 from hotset.sources.memory.disclosing.telling import one_line
 from hotset.store.port import Store
 
 HALF_LIFE = 30 * 86_400.0
 """In which a topic that nobody touches comes to count half."""
 
-FORMAT = 3
+FORMAT = 4
 """Another number when the same memories give another overview: what was kept is folded anew then."""
 
 _AT_ONCE = 512  # versions that are read at a time
@@ -165,7 +166,7 @@ class _Folding:
             topic.count(memory, 1)
             if memory.created >= topic.last:
                 topic.last, topic.latest = memory.created, memory.id
-                topic.summary = "" if is_outside else one_line(memory.title, _SUMMARY)
+                topic.summary = "" if is_outside else line(memory.title, memory.tokens, most=_SUMMARY)
         if memory.kind is MemoryKind.EPISODE:
             self._actions[memory.id] = _line(memory)
             self._actions = _newest(self._actions, _SPARE)
@@ -256,8 +257,7 @@ def _counts(memory: Memory) -> bool:
 
 
 def _line(memory: Memory) -> Line:
-    title = one_line(memory.title or memory.text, _TITLE)
-    return Line(memory.id, memory.created, title, memory.topics, memory.ending, memory.pinned)
+    return Line(memory.id, memory.created, line_of(memory), memory.topics, memory.ending, memory.pinned)
 
 
 def _point(memory: Memory, left: Checkpoint) -> Point:

@@ -11,12 +11,10 @@ from typing import Protocol
 from hotset.nouns.memory import Arrangement, Ending, Layer, Memory, MemoryKind, Standing, Task, Trust
 from hotset.sources.memory.disclosing.collapsing import Collapsed, collapsed, fresh
 from hotset.sources.memory.disclosing.excerpting import excerpt
+from hotset.sources.memory.disclosing.lines import IN_THE_INDEX, WHOLE, line, line_of, name_of
 from hotset.sources.memory.disclosing.telling import DATA, HOW, Told, as_data, day, joined, one_line, size
 from hotset.sources.memory.recalling.asked_of import asks_the_model
 from hotset.tokens import count
-
-WHOLE = 100
-"""Tokens up to which a memory is cheaper shown than announced."""
 
 _MOST_OF_KIND: Mapping[str, int] = {MemoryKind.PROCEDURE: 2, MemoryKind.PITFALL: 2}  # more advice is not followed
 _AS_SHORT = 40  # tokens of a text that is no longer than the line which would stand for it
@@ -94,7 +92,9 @@ def told_memories(
     for item in fresh(islice(beside, _TRIED), [each.item for each in chosen if each.item.id in telling.shown], _words):
         if telling.left < _LEAST_ROOM:
             break
-        telling.show(item, [_Form(Layer.FULL, _in_full(Collapsed(item), arrangement, query))], max_tokens)
+        form = _Form(Layer.FULL, _in_full(Collapsed(item), arrangement, query))
+        took = telling.show(item, [form], models if _is_models(item) else max_tokens)
+        models -= took if _is_models(item) else 0
     telling.name_the_rest()
     names = Counter(topic for each in chosen if each.item.id in telling.shown for topic in _topics(each.item))
     text = telling.text
@@ -184,12 +184,15 @@ def _forms(each: Collapsed[Item], arrangement: Arrangement, layer: Layer, query:
     if layer is Layer.FULL or (layer is Layer.TIMELINE and count(each.item.text) <= _AS_SHORT):
         yield _Form(Layer.FULL, _in_full(each, arrangement, query))
     if layer is not Layer.INDEX:
-        yield _Form(Layer.TIMELINE, _line(each, _TITLE))
+        yield _Form(Layer.TIMELINE, _line(each))
     yield _short(each)
 
 
 def _short(each: Collapsed[Item]) -> _Form:
-    return _Form(Layer.INDEX, f"{_named(each.item, _SHORT_TITLE)} [{each.item.id}]".lstrip())
+    item = each.item
+    words = item.title or item.text
+    name = line(words, count(item.text), IN_THE_INDEX, most=_SHORT_TITLE) if item.memory is None else name_of(item.memory)
+    return _Form(Layer.INDEX, f"{name} [{item.id}]".lstrip())
 
 
 def _in_full(each: Collapsed[Item], arrangement: Arrangement, query: str) -> str:
@@ -207,15 +210,13 @@ def _in_full(each: Collapsed[Item], arrangement: Arrangement, query: str) -> str
         if over <= 0:
             return whole
         room -= over  # what stands side by side can come to a token more than it does apart
-    return _line(each, _TITLE)
+    return _line(each)
 
 
-def _line(each: Collapsed[Item], most: int) -> str:
-    return f"{_label(each)}: {_named(each.item, most)} [{each.item.id}]"
-
-
-def _named(item: Item, most: int) -> str:
-    return one_line(item.title or item.text, most)
+def _line(each: Collapsed[Item]) -> str:
+    item = each.item
+    words = line(item.title or item.text, count(item.text)) if item.memory is None else line_of(item.memory)
+    return f"{_label(each)}: {words} [{item.id}]"
 
 
 def _label(each: Collapsed[Item]) -> str:

@@ -9,7 +9,17 @@ from enum import Enum, auto
 from hotset.errors import NotFound
 from hotset.nouns.memory import Fact, Memory, MemoryId, MemoryKind, MemoryLink, Relation, Standing, Trust
 from hotset.sources.memory.managing.versions import following, heard_in, joined, rank
-from hotset.sources.memory.managing.wording import Wording, alike, conflict, in_order, shared, stem, telling_words, wording
+from hotset.sources.memory.managing.wording import (
+    Wording,
+    alike,
+    conflict,
+    in_order,
+    of_two_things,
+    shared,
+    stem,
+    telling_words,
+    wording,
+)
 from hotset.sources.memory.naming import is_same
 from hotset.store.port import Store
 
@@ -77,6 +87,8 @@ def judge(earlier: Memory, later: Memory, *, nearest: bool = False) -> Verdict:
         within = one.words <= other.words or other.words <= one.words
         if one.words == other.words or (within and alike(one, other) >= _SAME and not other.amends):
             return Verdict.SAME
+    if of_two_things(earlier.text, later.text) and not other.amends:
+        return Verdict.UNRELATED
     subject = subject_of(earlier)
     if subject and subject == subject_of(later):
         return Verdict.CHANGED if _another_value(one, other, subject) else Verdict.UNRELATED

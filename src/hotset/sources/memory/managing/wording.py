@@ -38,6 +38,12 @@ _AMENDS = re.compile(
     |correction)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+_SAYS = re.compile(
+    r"""\b(?:is|are|was|were|has|have|had|needs?|takes?|runs?|uses?|lives?|stands?|lies?|listens?|costs?|starts?|ends?|goes|comes
+    |belongs?|wants?|gets?|keeps?|holds?|must|should|shall|will|may|can)\b|\s[=:]\s|:\s""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_NUMBERED = re.compile(r"\w*\d[\w.]*\w|\d|\b[b-hj-z]\b|\b[a-z](?=\s*$)")  # `3`, `1.2`, `eu2`, `b`; most "a" and "I" are words
 _HINTS = re.compile(
     r"""\b(?:no\ longer|not\ any\ ?more|as\ of\ now|used\ to|(?:was|were)\ wrong
     |(?:switch|mov|migrat|chang)(?:e|es|ed|ing)?\ (?:\w+\ ){0,3}?(?:from|to))\b""",
@@ -103,6 +109,24 @@ def alike(one: Wording, other: Wording) -> float:
     """How many of all their words they share, from 0 to 1."""
     every = len(one.words | other.words)
     return len(one.words & other.words) / every if every else 0.0
+
+
+def of_two_things(one: str, other: str) -> bool:
+    """Do they say something else, each of another one of its sort? `Host 1 is called heron`, `Host 2 is called crane`.
+
+    Where only what it is said of differs, that is what changed: `version 2 is current`.
+    """
+    (mine, said), (theirs, also_said) = _parted(one), _parted(other)
+    return said != also_said and bool(mine - theirs) and bool(theirs - mine)
+
+
+def _parted(text: str) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Which one of its sort a sentence speaks of, by numbers and letters; and the words of what it says."""
+    found = _SAYS.search(text, 0, _MOST_READ)
+    if found is None:
+        return frozenset(), ()
+    which = _NUMBERED.findall(text[: found.start()].lower())
+    return frozenset(which), tuple(re.findall(r"\w+", text[found.start() : _MOST_READ].lower()))
 
 
 def in_order(one: Wording, other: Wording) -> bool:

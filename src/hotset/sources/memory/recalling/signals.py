@@ -31,9 +31,6 @@ _EDGES = re.compile(r"^\W+|\W+$")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _OWN_STATEMENT = re.compile(r"\b(?:I|I'm|I've|I'd|my|My|we|We|our|Our)\b")
 _NUMBER = re.compile(
-    r"\bhow (?:many|much|long|often|old|far)\b|\bwhen (?:did|was|is|were)\b|\bwhat (?:time|date|year|day)\b", re.IGNORECASE
-)
-_NUMBER = re.compile(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|once|twice|first|second|third|couple|few)\b", re.IGNORECASE
 )
 _ENOUGH_TOLD = 2  # own statements: more say no more
