@@ -3,8 +3,9 @@
     make bench-overhead
 
 The upstream answers at once with a canned reply, so every microsecond that we add shows. Small bodies are new sessions; large
-ones are a conversation of 300 KB that is resent with one more message each time, as agents do. Then 200 streams at once, and
-how soon the upstream is rid of a call whose client has left.
+ones are a conversation of 300 KB that is resent with one more message each time, as agents do, of words alone and of calls with
+their results. The first look at each is told by itself. Then 200 streams at once, and how soon the upstream is rid of a call
+whose client has left.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import contextlib
 import hashlib
 import json
 import multiprocessing
+import os
 import shutil
 import signal
 import socket
@@ -29,6 +31,7 @@ from typing import Self
 from bench.results import quantile, tell
 
 SMALL, LARGE, STREAMS, LEAVING = 2000, 300, 200, 60
+SESSION = 25  # calls of a long conversation
 EVENTS, EVERY = 40, 0.01
 WARM_UP = 50
 
@@ -38,8 +41,9 @@ def main() -> None:
         direct = ("127.0.0.1", upstream, "/v1/messages")
         through = ("127.0.0.1", address["port"], f"/{address['token']}/v1/messages")
         sets = {
-            "1 KB bodies": compare(direct, through, [small(n) for n in range(SMALL)]),
-            "300 KB bodies": compare(direct, through, list(conversation(LARGE))),
+            "1 KB bodies": compare(direct, through, pid, [small(n) for n in range(SMALL)]),
+            "300 KB bodies": compare(direct, through, pid, list(conversation(LARGE)), SESSION),
+            "300 KB with tools": compare(direct, through, pid, list(working(LARGE)), SESSION),
         }
         sets |= asyncio.run(streams(direct, through))
         sets["a client leaves"] = {"direct": leaving(direct, gone), "hotset": leaving(through, gone)}
@@ -47,20 +51,38 @@ def main() -> None:
     tell("overhead", sets)
 
 
-def compare(direct: tuple, through: tuple, bodies: list[bytes]) -> dict:
-    """Each body goes both ways, in turns; the connections stay open."""
+def compare(direct: tuple, through: tuple, pid: int, bodies: list[bytes], session: int = 0) -> dict:
+    """Each body goes both ways, in turns; the connections stay open. `session` is how many bodies are of one conversation."""
     times: dict[str, list[float]] = {"direct": [], "hotset": []}
-    with Line(*direct) as first, Line(*through) as second:
+    first: dict[str, list[float]] = {"direct": [], "hotset": []}
+    with Line(*direct) as one, Line(*through) as other:
         for n, body in enumerate(bodies):
-            pairs = [("direct", first), ("hotset", second)]
+            if n == WARM_UP:
+                spent = cpu(pid)
+            pairs = [("direct", one), ("hotset", other)]
             for name, line in pairs if n % 2 else reversed(pairs):
                 took = line.ask(body)
                 if n >= WARM_UP:
                     times[name].append(took * 1e3)
+                    if session and n % session == 0:
+                        first[name].append(took * 1e3)
     figures = {name: {"p50_ms": quantile(taken, 0.5), "p99_ms": quantile(taken, 0.99)} for name, taken in times.items()}
-    for share in ("p50_ms", "p99_ms"):
+    for name, taken in first.items():
+        if taken:
+            figures[name]["first_look_p50_ms"] = quantile(taken, 0.5)
+    for share in figures["direct"]:
         figures["hotset"][f"added_{share}"] = figures["hotset"][share] - figures["direct"][share]
+    figures["hotset"]["cpu_ms"] = (cpu(pid) - spent) * 1e3 / (len(bodies) - WARM_UP)
     return figures
+
+
+def cpu(pid: int) -> float:
+    """Seconds that a process has computed, all its threads and what they do in the background together."""
+    stat = Path(f"/proc/{pid}/stat")
+    if not stat.exists():
+        return 0.0
+    fields = stat.read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Line:
@@ -99,11 +121,36 @@ def conversation(count: int) -> Iterator[bytes]:
     words = [hashlib.sha256(str(n).encode()).hexdigest() for n in range(2000)]
     messages: list[dict[str, str]] = []
     for n in range(count):
-        if n % 25 == 0:
+        if n % SESSION == 0:
             texts = (" ".join(words[(n + m * 31 + k) % 2000] for k in range(46)) for m in range(101))
             messages = [{"role": ("user", "assistant")[m % 2], "content": text} for m, text in enumerate(texts)]
         yield json.dumps({"model": "m", "max_tokens": 9, "messages": messages}).encode()
         messages = [*messages, {"role": "assistant", "content": TEXT}, {"role": "user", "content": f"and then, number {n}?"}]
+
+
+def working(count: int) -> Iterator[bytes]:
+    """The same with tools: a hundred calls with results of 3 KB, then one more with every call."""
+    words = [hashlib.sha256(str(n).encode()).hexdigest() for n in range(2000)]
+    messages: list[dict] = []
+    for n in range(count):
+        if n % SESSION == 0:
+            messages = [{"role": "user", "content": f"the task of call {n}"}]
+            messages += [message for step in range(100) for message in _step(words, f"{n}_{step}", n * 7 + step * 31)]
+        yield json.dumps({"model": "m", "max_tokens": 9, "tools": TOOLS, "messages": messages}).encode()
+        messages = [*messages, *_step(words, f"{n}_more", n * 7)]
+
+
+def _step(words: list[str], name: str, at: int) -> list[dict]:
+    lines = (" ".join(words[(at + line + word) % 2000] for word in range(2)) for line in range(23))
+    used = {"type": "tool_use", "id": f"toolu_{name}", "name": "read_file", "input": {"path": f"src/{name}.py"}}
+    result = {"type": "tool_result", "tool_use_id": f"toolu_{name}", "content": "\n".join(lines)}
+    return [{"role": "assistant", "content": [used]}, {"role": "user", "content": [result]}]
+
+
+TOOLS = [
+    {"name": name, "description": f"To {name}.", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}
+    for name in ("read_file", "write_file", "run")
+]
 
 
 async def streams(direct: tuple, through: tuple) -> dict:

@@ -29,6 +29,7 @@ from hotset.testing.store_talk import Talk, id_of, kept, shows
 from hotset.upstream.http import HttpWire
 from hotset.window.ledger import Account, Ledger, percentile, prompt_of, reconciled
 from hotset.window.price import dollars
+from hotset.window.repeats import Repeats
 
 PRICE = Price(input=2.0, output=10.0)
 PLAIN = Bill("model", "anthropic", Usage(cache_read=800, cache_write=200), Usage(cache_read=3600, cache_write=400))
@@ -342,6 +343,33 @@ def test_figures_within_their_thresholds_are_silent(config: Config):
     ]
 
     assert watched(config, turns)[1] == []
+
+
+@pytest.mark.row("C8")
+def test_a_mean_prompt_is_judged_by_the_calls_of_its_turns_and_only_where_the_window_is_known(config: Config):
+    filled = replace(PLAIN, usage=Usage(input=19_000), calls=2)
+    watch = Watch(config.thresholds)
+    for _ in range(60):
+        watch.add(filled, 0, 0.0, window=10_000)
+    unknown = Watch(config.thresholds)
+    for _ in range(60):
+        unknown.add(filled, 0, 0.0)
+
+    assert [(alert.name, alert.value) for alert in watch.standing()] == [("window_pct", 95.0)]
+    assert unknown.standing() == ()
+
+
+@pytest.mark.row("C8")
+def test_repeats_are_judged_when_there_were_enough_of_them(config: Config):
+    watch = Watch(config.thresholds)
+    watch.add(PLAIN, 0, 0.0, repeats=Repeats(19, 0))
+    assert watch.standing() == ()
+
+    watch.add(PLAIN, 0, 0.0, repeats=Repeats(1, 0))
+    assert [(alert.name, alert.value) for alert in watch.standing()] == [("dedup_hit_pct", 0.0)]
+
+    watch.add(PLAIN, 0, 0.0, repeats=Repeats(20, 20))
+    assert watch.standing() == ()
 
 
 def test_a_few_turns_give_no_cause_for_an_alert(config: Config):

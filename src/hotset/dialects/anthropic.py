@@ -40,7 +40,7 @@ class Anthropic:
         self._memo = Memo()
 
     def parse(self, body: bytes) -> Request:
-        outer = envelope.opened(body, "messages")
+        outer = envelope.opened(body, "messages", self._memo)
         array, messages = envelope.messages_of(outer, "messages", _message, self._memo)
         return Request(
             dialect=self.name,
@@ -50,11 +50,14 @@ class Anthropic:
             messages=messages,
             array=array,
             system=tuple(_system(outer)),
-            tools=outer.tools("tools", lambda tool: wire.as_text(tool.get("name")) or wire.as_text(tool.get("type"))),
+            tools=outer.tools("tools", _tool_name),
             params=outer.params(without=("messages", "system", "tools")),
             previous=wire.as_text(wire.as_object(outer.tree("thread")).get("previous_message_id")),
             hints=_hints(outer),
         )
+
+    def is_quick(self, body: bytes) -> bool:
+        return self._memo.bodies.is_quick(body)
 
     def render(self, request: Request) -> bytes:
         return envelope.render(request)
@@ -107,6 +110,10 @@ class Anthropic:
 
     def view(self, ours: Container[str], *, streamed: bool) -> View:
         return anthropic_view.view(ours, partial(self.read, streamed=streamed), self.refuse, streamed=streamed)
+
+
+def _tool_name(tool: dict[str, Any]) -> str:
+    return wire.as_text(tool.get("name")) or wire.as_text(tool.get("type"))
 
 
 def _hints(outer: envelope.Envelope) -> tuple[str, ...]:

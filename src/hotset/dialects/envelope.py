@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from hotset.dialects import wire
 from hotset.dialects.memo import Memo
 from hotset.dialects.parts import Calls
+from hotset.dialects.resent import Again
 from hotset.dialects.splice import Field, adjoin, elements, fields, splice
 from hotset.errors import Malformed
 from hotset.nouns.message import Message, Request, Span, Tool
@@ -21,6 +24,8 @@ Understand = Callable[[bytes, dict[str, Any], Span | None, str, Calls], Message]
 class Envelope:
     body: bytes
     fields: dict[str, Field]
+    again: Again | None = None
+    """What an earlier body said at the same bytes."""
 
     def raw(self, name: str) -> bytes:
         """The value's bytes; empty where the field is missing."""
@@ -54,8 +59,7 @@ class Envelope:
         field = self.fields.get(name)
         if field is None or not self.body.startswith(b"[", field.value.start):
             return ()
-        raws = [self._slice(span) for span in elements(self.body, field.value, name)]
-        return tuple(Tool(named(wire.as_object(wire.decode(raw, f"{name}.{i}"))), raw) for i, raw in enumerate(raws))
+        return _tools(self._slice(field.value), name, named)
 
     def hints(self, *names: str) -> tuple[str, ...]:
         return tuple(f"{name}={text}" for name in names if (text := self.text(name)))
@@ -64,28 +68,92 @@ class Envelope:
         return self.body[span.start : span.end]
 
 
-def opened(body: bytes, messages: str) -> Envelope:
+def opened(body: bytes, messages: str, memo: Memo | None = None) -> Envelope:
     """Raises `Malformed` for what is not a JSON object in valid UTF-8; `messages` names the field that is decoded later."""
+    for latest in tuple(_latest):
+        if latest.body is body:
+            return latest
+    again = memo.bodies.find(body) if memo is not None else None
+    if again is not None and (resumed := _resumed(body, messages, again)) is not None:
+        return _remembered(resumed)
     found = Envelope(body, fields(body))
     for name in found.fields:
         if name != messages:
             _check_utf8(found.raw(name), name)
+    return _remembered(found)
+
+
+_latest: deque[Envelope] = deque(maxlen=4)
+"""Bodies that were opened a moment ago: the rules are held against the very bytes that were parsed."""
+
+_LARGEST_LATEST = 1 << 20
+
+
+def _remembered(found: Envelope) -> Envelope:
+    if len(found.body) <= _LARGEST_LATEST:
+        _latest.append(found)
     return found
 
 
 def messages_of(outer: Envelope, name: str, understand: Understand, memo: Memo) -> tuple[Span, tuple[Message, ...]]:
     """Where the array stands, and each of its elements understood. Raises `Malformed` for one that is not an object."""
-    array, spans = outer.array(name)
-    found: list[Message] = []
-    calls: Calls = {}
-    for index, span in enumerate(spans):
+    again = outer.again
+    array, spans = outer.array(name) if again is None else _behind(outer, again, name)
+    found: list[Message] = list(again.messages) if again is not None else []
+    calls: Calls = dict(again.calls) if again is not None else {}
+    for index, span in enumerate(spans, len(found)):
         raw = outer.body[span.start : span.end]
         message = memo.recall(raw, span, calls)
         if message is None:
             message = _understood(raw, span, f"{name}.{index}", understand, calls)
             memo.keep(message, calls)
         found.append(message)
-    return array, tuple(found)
+    before = {each: field for each, field in outer.fields.items() if field.value.end <= array.start}
+    read = Again(tuple(found), calls, before, outer.fields[name].key, array.start)
+    memo.bodies.keep(outer.body, read, again)
+    return array, read.messages
+
+
+def _resumed(body: bytes, name: str, again: Again) -> Envelope | None:
+    """The envelope of a body that is known up to the end of a message; None where it has to be read from its start."""
+    # Behind an element of an array that stands in an object all JSON goes on alike, whatever that element is.
+    rest = _stand_in(name) + body[again.end :]
+    shift = len(body) - len(rest)
+    try:
+        found = fields(rest)
+        for each, field in found.items():
+            if each != name:
+                _check_utf8(rest[field.value.start : field.value.end], each)
+    except Malformed:
+        return None  # read from its start, it is said what is wrong with it, and where
+    if found.keys() & again.fields.keys():
+        return None
+    own, *behind = found.items()
+    joined = {**again.fields, name: Field(again.key, Span(again.start, own[1].value.end + shift))}
+    joined.update((each, Field(_moved(field.key, shift), _moved(field.value, shift))) for each, field in behind)
+    return Envelope(body, joined, again)
+
+
+def _behind(outer: Envelope, again: Again, name: str) -> tuple[Span, list[Span]]:
+    """Where the array stands, and those of its elements that are not known."""
+    array = outer.fields[name].value
+    rest = b"[{}" + outer.body[again.end : array.end]
+    shift = array.end - len(rest)
+    return array, [_moved(span, shift) for span in elements(rest, Span(0, len(rest)), name)[1:]]
+
+
+def _stand_in(name: str) -> bytes:
+    return b'{"' + name.encode() + b'":[{}'
+
+
+def _moved(span: Span, by: int) -> Span:
+    return Span(span.start + by, span.end + by)
+
+
+@lru_cache(maxsize=16)  # a session's tools stay the same: some 50 KB, told with every call
+def _tools(array: bytes, name: str, named: Callable[[dict[str, Any]], str]) -> tuple[Tool, ...]:
+    raws = [array[span.start : span.end] for span in elements(array, Span(0, len(array)), name)]
+    return tuple(Tool(named(wire.as_object(wire.decode(raw, f"{name}.{i}"))), raw) for i, raw in enumerate(raws))
 
 
 def _understood(raw: bytes, span: Span, where: str, understand: Understand, calls: Calls) -> Message:

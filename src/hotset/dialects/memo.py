@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from threading import Lock
 
 from hotset.dialects.parts import UNKNOWN, Call, Calls
+from hotset.dialects.resent import Resent
 from hotset.nouns.message import Message, Span
 from hotset.nouns.page import Kind
 
@@ -31,6 +32,7 @@ class Memo:
         self._known: OrderedDict[bytes, _Understood] = OrderedDict()
         self._size = 0
         self._lock = Lock()
+        self.bodies = Resent()
 
     def recall(self, raw: bytes, span: Span, calls: Calls) -> Message | None:
         """The message in these bytes, if it was understood before after the same calls; `calls` then has its own as well."""

@@ -37,7 +37,7 @@ class OpenAIChat:
         self._memo = Memo()
 
     def parse(self, body: bytes) -> Request:
-        outer = envelope.opened(body, "messages")
+        outer = envelope.opened(body, "messages", self._memo)
         array, messages = envelope.messages_of(outer, "messages", _message, self._memo)
         return Request(
             dialect=self.name,
@@ -50,6 +50,9 @@ class OpenAIChat:
             params=outer.params(without=("messages", "tools", "functions")),
             hints=outer.hints("prompt_cache_key", "safety_identifier", "user"),
         )
+
+    def is_quick(self, body: bytes) -> bool:
+        return self._memo.bodies.is_quick(body)
 
     def render(self, request: Request) -> bytes:
         return envelope.render(request)

@@ -47,7 +47,7 @@ class OpenAIResponses:
         self._memo = Memo()
 
     def parse(self, body: bytes) -> Request:
-        outer = envelope.opened(body, "input")
+        outer = envelope.opened(body, "input", self._memo)
         array, messages = _input(outer, self._memo)
         return Request(
             dialect=self.name,
@@ -57,11 +57,14 @@ class OpenAIResponses:
             messages=messages,
             array=array,
             system=tuple(_instructions(outer)),
-            tools=outer.tools("tools", lambda tool: wire.as_text(tool.get("name")) or wire.as_text(tool.get("type"))),
+            tools=outer.tools("tools", _tool_name),
             params=outer.params(without=("input", "instructions", "tools")),
             previous=outer.text("previous_response_id"),
             hints=(*outer.hints("prompt_cache_key", "safety_identifier", "user"), *_conversation(outer)),
         )
+
+    def is_quick(self, body: bytes) -> bool:
+        return self._memo.bodies.is_quick(body)
 
     def render(self, request: Request) -> bytes:
         if request.array.start == request.array.end and request.messages:
@@ -118,6 +121,10 @@ class OpenAIResponses:
 
     def view(self, ours: Container[str], *, streamed: bool) -> View:
         return openai_responses_view.view(ours, partial(self.read, streamed=streamed), self.refuse, streamed=streamed)
+
+
+def _tool_name(tool: dict[str, Any]) -> str:
+    return wire.as_text(tool.get("name")) or wire.as_text(tool.get("type"))
 
 
 def _input(outer: envelope.Envelope, memo: Memo) -> tuple[Span, tuple[Message, ...]]:

@@ -117,6 +117,11 @@ class Piece:
     call: str = ""
     media: str = "text/plain"
 
+    @property
+    def is_result(self) -> bool:
+        """A call brought it: text, or an image."""
+        return bool(self.call) and self.kind.family is not Kind.TOOL_CALL
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -131,6 +136,15 @@ class Line:
     turn: int = 0
     """The number of the turn with which it came, as far as it is known."""
     time: float = 0.0
+    whole: int = field(init=False, repr=False, compare=False)
+    """Tokens of it if it is shown whole. Worked out once, like the next: a client resends it with every call."""
+    answers: bool = field(init=False, repr=False, compare=False)
+    """It brings results of calls."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "whole", self.extra + sum(piece.tokens for piece in self.pieces))
+        brings = self.role is Role.TOOL or (self.role is Role.USER and any(piece.is_result for piece in self.pieces))
+        object.__setattr__(self, "answers", brings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
@@ -26,15 +27,33 @@ class Bounded:
         """Raises `TimeoutError` where it takes too long; and at once while an earlier piece of work that did hangs on."""
         if self._late:
             raise TimeoutError("what was begun before has not ended yet")
+        loop = asyncio.get_running_loop()
+        over: asyncio.Future[None] = loop.create_future()
         working = self._pool.submit(work, *arguments, **named)
+
+        def tell(_: Future[_T]) -> None:  # on the thread that did the work
+            with suppress(RuntimeError):  # the loop has ended, and with it whoever waited
+                loop.call_soon_threadsafe(_end, over)
+
+        # Not `asyncio.wrap_future` in a `timeout` and a `shield`: three futures and a task's cancelling for what one tells.
+        working.add_done_callback(tell)
+        alarm = loop.call_later(self._seconds, _end, over)
         try:
-            async with asyncio.timeout(self._seconds):
-                return await asyncio.shield(asyncio.wrap_future(working))
-        except TimeoutError:
-            if not working.cancel():
-                self._late.add(working)
-                working.add_done_callback(self._late.discard)
-            raise
+            await over
+        finally:
+            alarm.cancel()
+        if not working.done() and not working.cancel():
+            self._late.add(working)
+            working.add_done_callback(self._late.discard)
+            raise TimeoutError
+        if working.cancelled():
+            raise TimeoutError
+        return working.result()
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _end(over: asyncio.Future[None]) -> None:
+    if not over.done():
+        over.set_result(None)

@@ -68,6 +68,8 @@ class Metrics:
     saved_dollars: float
     saved_pct: float
     prefetches: Prefetches = field(default_factory=Prefetches)
+    dedup_hit_pct: float | None = None
+    """Repeated results that became a pointer to what they repeat, or what changed; None where there was none, or nobody knows."""
 
 
 def empty_ledger(config: Config) -> Ledger:

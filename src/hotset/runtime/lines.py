@@ -9,9 +9,9 @@ from threading import Lock
 
 from hotset import tokens
 from hotset.dialects.images import size_of
-from hotset.nouns.link import Link
-from hotset.nouns.message import Part, Request
-from hotset.nouns.page import Chain, Kind
+from hotset.nouns.link import Link, link
+from hotset.nouns.message import Message, Part, Request
+from hotset.nouns.page import ROOT, Chain, Kind
 from hotset.nouns.window import Hidden, Line, Piece
 from hotset.tokens import Encoding
 
@@ -23,6 +23,40 @@ _SMALL = 2000  # bytes; no image is so small
 
 _MOST_BYTES = 64 << 20
 """Content that weighed lines may hold on to; the parser's own memory holds most of it anyway."""
+
+
+_MOST_LINKED = 8 << 20
+"""Bytes of requests whose links are held: some two dozen sessions of 300 KB. Their messages are held by the parser as well."""
+
+
+class Linked:
+    """Puts messages at their places in a lineage, and remembers where they stood. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[int, tuple[int, tuple[Link, ...]]] = OrderedDict()
+        """The latest request of a conversation, its size and its links, by the very object that is its first message."""
+        self._size = 0
+        self._lock = Lock()
+
+    def of(self, request: Request) -> tuple[Link, ...]:
+        messages = request.messages
+        first = id(messages[0])
+        with self._lock:
+            _, known = self._known.get(first, (0, ()))
+        same = _same(known, messages)
+        parent = next((each.chain for each in reversed(known[:same]) if not each.message.aside), ROOT)
+        links = (*known[:same], *link(parent, messages[same:]))
+        with self._lock:
+            self._drop(first)
+            self._known[first] = (len(request.raw), links)
+            self._size += len(request.raw)
+            while self._size > _MOST_LINKED:
+                self._drop(next(iter(self._known)))
+        return links
+
+    def _drop(self, first: int) -> None:
+        size, _ = self._known.pop(first, (0, ()))
+        self._size -= size
 
 
 class Scales:
@@ -64,6 +98,12 @@ class Scales:
             while self._size > _MOST_BYTES and len(self._lines) > 1:
                 self._size -= _size(self._lines.popitem(last=False)[1])
         return line
+
+
+def _same(known: Sequence[Link], messages: Sequence[Message]) -> int:
+    """How many messages at the front are the very ones that were linked: what a parser has read before it gives again."""
+    pairs = zip(known, messages, strict=False)
+    return next((at for at, (each, message) in enumerate(pairs) if each.message is not message), min(len(known), len(messages)))
 
 
 def weigh(raw: bytes, encoding: Encoding = Encoding.O200K) -> int:

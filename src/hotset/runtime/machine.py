@@ -43,6 +43,7 @@ from hotset.sources.tools.sweeping import CYCLE
 from hotset.store.port import Store
 from hotset.upstream.port import Wire
 from hotset.window.ledger import Ledger
+from hotset.window.repeats import NO_REPEATS, Repeats
 
 _log = logging.getLogger("hotset")
 
@@ -65,6 +66,10 @@ class Tally:
     """Results that were shown for the first time."""
     births_again: int = 0
     """Of these, the ones of which the window had the same, or an older version, already."""
+    repeated: int = 0
+    """Results that repeat something, of turns that were paid for."""
+    pointed: int = 0
+    """Of these, the ones that point to what they repeat."""
     prefetches: Prefetches = field(default_factory=Prefetches)
 
     def born(self, rows: Iterable[Shown]) -> None:
@@ -163,11 +168,13 @@ class Machine:
         event = Event("Bypassed", self.clock(), detail={"reason": reason, **detail})
         self.background.spawn(self.keeper.happened(event), "keep an event")
 
-    def billed(self, bill: Bill) -> None:
+    def billed(self, bill: Bill, window: int = 0, repeats: Repeats = NO_REPEATS) -> None:
         """A turn was paid for: it counts, and may be the one that gives cause for an alert."""
         self.ledger.add(bill)
+        self.tally.repeated += repeats.all
+        self.tally.pointed += repeats.pointed
         now = self.clock()
-        for alert in self.watch.add(bill, self.keeper.told[SUMMARY_FAILED], now):
+        for alert in self.watch.add(bill, self.keeper.told[SUMMARY_FAILED], now, window=window, repeats=repeats):
             _log.warning("alert: %s is %.4g, %s %.4g: %s", alert.name, alert.value, alert.side, alert.threshold, alert.means)
             self.background.spawn(self._raise(event_of(alert, now)), "keep an alert")
 
@@ -176,7 +183,8 @@ class Machine:
         told = self.keeper.told
         births = Births(self.tally.births, self.tally.births_again)
         found = metrics(self.ledger.total(), births, told[SUMMARISED], told[SUMMARY_FAILED])
-        return replace(found, prefetches=self.tally.prefetches)
+        hits = 100 * self.tally.pointed / self.tally.repeated if self.tally.repeated else None
+        return replace(found, prefetches=self.tally.prefetches, dedup_hit_pct=hits)
 
     async def close(self) -> None:
         self.gister.stop()

@@ -24,7 +24,7 @@ from hotset.nouns.price import Price, Prices
 from hotset.nouns.window import WHOLE, Hidden, Line, Plan, Sent, Spot, Table
 from hotset.runtime.calibrating import Calibrations
 from hotset.runtime.deferring import Deferrals
-from hotset.runtime.lines import Scales
+from hotset.runtime.lines import Linked, Scales
 from hotset.runtime.offering import NOTHING, Decided, Offer, Offering, Opening, Tools, weigh
 from hotset.runtime.prefetching import Prefetched, Prefetcher, Scene, is_new_prompt, reply_answered
 from hotset.runtime.reminding import Reminded, Reminding
@@ -161,6 +161,7 @@ class Planner:
         self._reminding = reminding
         self._monotonic = monotonic
         self._summaries = summaries
+        self._linked = Linked()
         self._scales = Scales()
         self._words = Words()
         self.resuming = Resuming()
@@ -190,7 +191,7 @@ class Planner:
         price = self._price(request.model, upstream)
         off = off or self._config.off
         offered = not off and self._config.inject and dialect.injectable(request, OUR_TOOLS)
-        links = tuple(link(ROOT, request.messages))
+        links = self._linked.of(request)
         opens = _opens(request)
         alone = opens and self._prefetcher is None and (self._reminds_nothing or not offered)
         table = self._table(links, None if alone else store)
@@ -387,7 +388,7 @@ def _latest(links: Sequence[Link]) -> Iterator[Link]:
 
 def _as_it_came(lines: Sequence[Line], table: Table) -> Plan:
     """The plan that changes nothing."""
-    whole = sum(line.extra + sum(piece.tokens for piece in line.pieces) for line in lines)
+    whole = sum(line.whole for line in lines)
     return Plan(dict(table.shown), tokens=whole, whole=whole, kept=table.sent.tokens if table.sent else 0)
 
 
@@ -460,7 +461,7 @@ def _estimate(made: Plan, lines: Sequence[Line], table: Table, scene: _Scene) ->
     known = table.sent.head if table.sent else None
     at = next((index for index in range(len(lines) - 1, -1, -1) if lines[index].chain == known), -1) if known else -1
     cold = at < 0 or table.sent is None or scene.now - table.sent.time > scene.price.ttl
-    before = sum(line.extra + sum(piece.tokens for piece in line.pieces) for line in lines[: at + 1])
+    before = sum(line.whole for line in lines[: at + 1])
 
     def billed(fixed: int, prompt: int, kept: int) -> Usage:
         return charge(scene.price, round((fixed + prompt) * scene.ratio), round((fixed + kept) * scene.ratio), cold=cold)

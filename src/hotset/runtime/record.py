@@ -65,7 +65,7 @@ class Record:
         self._reply = Reply()
         self._given_up = True
         """Until the request is handed over: then its reply can be as well."""
-        if self._size_to_read <= _SMALL:
+        if self._is_quick:
             self._take_in(self._parse())
         self._asked = machine.background.spawn(self._keep_request(), KEEPING)
 
@@ -84,8 +84,9 @@ class Record:
         return self._asking.request if self._asking is not None else None
 
     def goes_out(self) -> None:
-        """The request is about to be sent. From now on it is kept: sooner, the store would hold up what it has to wait for."""
-        self._goes_out.set()
+        """The request is about to be sent. From then on it is kept: sooner, the store's thread would hold up its bytes."""
+        # Behind what the sender does in this very step: on a connection that is open, that is to write all of it.
+        asyncio.get_running_loop().call_soon(self._goes_out.set)
 
     def beside(self, work: asyncio.Task[None]) -> None:
         """Work on this call for which the upstream need not wait. It is done before the reply ends: the next one builds on it."""
@@ -219,10 +220,11 @@ class Record:
                 self.bypassed(f"store: {error}")
 
     @property
-    def _size_to_read(self) -> int:
-        """A packed body may hold any number of bytes."""
-        assert isinstance(self._call.body, bytes)
-        return MOST if self._packing else len(self._call.body)
+    def _is_quick(self) -> bool:
+        """Reading it takes less than a trip to a thread. A packed body may hold any number of bytes."""
+        body = self._call.body
+        assert isinstance(body, bytes)
+        return not self._packing and (len(body) <= _SMALL or self._dialect.is_quick(body))
 
     @property
     def _packing(self) -> str:

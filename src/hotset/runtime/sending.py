@@ -31,6 +31,7 @@ from hotset.runtime.reminding import Reminded
 from hotset.runtime.seeing import sees
 from hotset.runtime.using import Using
 from hotset.store.port import Store
+from hotset.window.repeats import NO_REPEATS, repeats
 
 _SWITCH = b"x-hotset-window"
 """A client that sends `off` in this header gets its requests through as they are."""
@@ -183,7 +184,8 @@ class Sending:
             faults=self.faults.faults,
             refaults=self.faults.refaults,
         )
-        self.machine.billed(bill)
+        again = repeats(self.prepared.links, self.prepared.plan.fresh) if self.prepared.knobs.echo else NO_REPEATS
+        self.machine.billed(bill, self.prepared.window, again)
         self.record.also(Billed(self.record.id, bill))
 
     async def _prepare(self, request: Request, store: Store) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from hotset.nouns.alert import Alert, Threshold
 from hotset.nouns.bill import Bill
 from hotset.nouns.turn import Event
 from hotset.store.port import Store
-from hotset.window.ledger import Counts, alerts
+from hotset.window.ledger import Counts, alerts, prompt_of
+from hotset.window.repeats import NO_REPEATS, Repeats
 
 ALERT = "Alert"
 """The name of the event that an alert becomes."""
@@ -23,22 +25,36 @@ _RECENT = 200
 _FEWEST = 50
 """Turns below which shares say nothing: a single broken prefix among fewer would be more than 2 %."""
 
+_FEWEST_REPEATS = 20
+"""Repeated results below which their share says nothing: a single one among fewer would be more than 5 %."""
+
 _LOOKS_EVERY = 10
 """Turns from one look to the next: a look counts all of them, and shares of 200 move slowly."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    bill: Bill
+    failures: int
+    """Summaries that had failed before it."""
+    window: int
+    repeats: Repeats
 
 
 class Watch:
     def __init__(self, thresholds: Mapping[str, Threshold]) -> None:
         self._thresholds = thresholds
-        self._recent: deque[tuple[Bill, int]] = deque(maxlen=_RECENT)
-        """Each bill, and how many summaries had failed before it."""
+        self._recent: deque[_Turn] = deque(maxlen=_RECENT)
         self._failures = 0
         self._added = 0
         self._raised: dict[str, float] = {}
 
-    def add(self, bill: Bill, failures: int, now: float) -> tuple[Alert, ...]:
-        """The alerts that are to be raised now; `failures` are the summaries that failed since the start."""
-        self._recent.append((bill, self._failures))
+    def add(self, bill: Bill, failures: int, now: float, *, window: int = 0, repeats: Repeats = NO_REPEATS) -> tuple[Alert, ...]:
+        """The alerts that are to be raised now; `failures` are the summaries that failed since the start.
+
+        `window` is how many tokens the turn's prompt might have had; 0 where that is not known.
+        """
+        self._recent.append(_Turn(bill, self._failures, window, repeats))
         self._added += 1
         failed = failures != self._failures
         self._failures = failures
@@ -53,19 +69,38 @@ class Watch:
         return alerts(self._readings(), self._thresholds)
 
     def _readings(self) -> dict[str, float]:
-        if not self._recent:
+        turns = self._recent
+        if not turns:
             return {}
-        readings: dict[str, float] = {"summary_failures": self._failures - self._recent[0][1]}
-        if len(self._recent) >= _FEWEST:
-            counts = Counts()
-            for bill, _ in self._recent:
-                counts.add(bill)
-            readings |= {
-                "retrieval_pct": counts.retrieval_pct,
-                "prefix_kept_pct": counts.prefix_kept_pct,
-                "overhead_ms_p95": counts.overhead_ms_p95,
-            }
+        readings: dict[str, float] = {"summary_failures": self._failures - turns[0].failures}
+        repeated = sum(turn.repeats.all for turn in turns)
+        if repeated >= _FEWEST_REPEATS:
+            readings["dedup_hit_pct"] = 100 * sum(turn.repeats.pointed for turn in turns) / repeated
+        if len(turns) >= _FEWEST:
+            readings |= _shares([turn.bill for turn in turns]) | _sizes(turns)
         return readings
+
+
+def _shares(bills: Sequence[Bill]) -> dict[str, float]:
+    counts = Counts()
+    for bill in bills:
+        counts.add(bill)
+    return {
+        "retrieval_pct": counts.retrieval_pct,
+        "prefix_kept_pct": counts.prefix_kept_pct,
+        "overhead_ms_p95": counts.overhead_ms_p95,
+    }
+
+
+def _sizes(turns: Collection[_Turn]) -> dict[str, float]:
+    """Of the prompts, as the provider counted them: what a turn took, and how much of the window each call did."""
+    found = {"prompt_per_turn": _mean([prompt_of(turn.bill.usage) for turn in turns])}
+    filled = [100 * prompt_of(turn.bill.usage) / turn.bill.calls / turn.window for turn in turns if turn.window]
+    return found | ({"window_pct": _mean(filled)} if len(filled) >= _FEWEST else {})
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def event_of(alert: Alert, now: float) -> Event:

@@ -2,6 +2,8 @@
 
 It is the reference for exactness, needs no more memory than any other (52 MB for o200k; tokie 52, rs-bpe 67, kitoken 74,
 bpe-openai 142) and gives up the GIL while it counts. tokie is five times as fast, but its data alone takes 14 MB on disk.
+It holds on to memory for each thread that ever counted: to share long texts among threads that begin and end took 100 MB more
+over six conversations.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from hotset.window.preview import Origin, closing, preview
 from hotset.window.steps import is_result
 from hotset.window.weighing import Weighed
 
-_LEAST = 400
+LEAST = 400
 """Characters below which a result is never exchanged for a pointer: the pointer would hardly be shorter."""
 
 _WORTH = 0.6
@@ -160,10 +160,10 @@ def _is_complete(row: Shown, content: bytes) -> bool:
 def _born(result: Result, limit: Limit, sought: Sought, seen: Seen, knobs: Knobs) -> tuple[Form, str]:
     """The form of a new result, and what is shown of it; nothing where it is shown as it came."""
     piece = result.piece
-    if piece.kind is Kind.IMAGE or (len(piece.content) <= _LEAST and not 0 < limit.over <= _LEAST):
+    if piece.kind is Kind.IMAGE or (len(piece.content) <= LEAST and not 0 < limit.over <= LEAST):
         return Form.FULL, ""
     text = piece.content.decode("utf-8", "replace")
-    if knobs.echo and len(text) > _LEAST:
+    if knobs.echo and len(text) > LEAST:
         if piece.content in seen.whole:
             return Form.ECHO, _echo(piece)
         before = seen.latest.get((piece.tool, result.arguments))

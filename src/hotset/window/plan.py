@@ -21,7 +21,9 @@ __all__ = ["Moment", "plan"]
 def plan(lines: Sequence[Line], table: Table, knobs: Knobs, moment: Moment) -> Plan:
     """Pure: the same arguments give the same plan, on any machine."""
     here = {line.chain for line in lines}
-    shown = {spot: row for spot, row in table.shown.items() if spot.chain in here}
+    shown = dict(table.shown)
+    if not all(spot.chain in here for spot in shown):  # seldom: the line was rewound
+        shown = {spot: row for spot, row in shown.items() if spot.chain in here}
     sent = _sent(lines, table)
     came = weigh(lines, by_message(shown.values()), sent, _lost(sent, table, moment))
     fresh = births(came, knobs, moment)

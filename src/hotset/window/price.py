@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from math import inf
@@ -12,6 +13,8 @@ from hotset.nouns.price import Price, Prices
 __all__ = ["Price", "Prices", "break_even", "charge", "dollars", "lasting", "pays", "price_of", "units"]
 
 _MILLION = 1_000_000
+_WILD = re.compile(r"[*?\[]")
+"""Where the part of a pattern ends that stands for itself."""
 
 
 def price_of(model: str, prices: Prices, upstream: str = "") -> Price:
@@ -94,4 +97,6 @@ def _spellings(model: str, upstream: str) -> tuple[str, ...]:
 
 
 def _matches(pattern: str, names: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, pattern) for name in names)
+    # Nearly every pattern is ruled out by how it begins: to make an expression of each would take a first call 30 ms.
+    lead = _WILD.split(pattern, maxsplit=1)[0]
+    return any(name.startswith(lead) and fnmatchcase(name, pattern) for name in names)

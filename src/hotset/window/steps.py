@@ -45,12 +45,12 @@ def steps_in(lines: Sequence[Line], answering: Sequence[bool]) -> Iterator[Step]
 
 def answers(line: Line) -> bool:
     """Does it bring results of calls?"""
-    return line.role is Role.TOOL or (line.role is Role.USER and any(map(is_result, line.pieces)))
+    return line.answers
 
 
 def is_result(piece: Piece) -> bool:
     """A page that a call brought: text, or an image."""
-    return bool(piece.call) and piece.kind.family is not Kind.TOOL_CALL
+    return piece.is_result
 
 
 def is_prompt(line: Line) -> bool:

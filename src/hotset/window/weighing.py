@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from hotset.nouns.page import Chain
 from hotset.nouns.window import WHOLE, Cause, Form, Line, Shown, Spot
-from hotset.window.steps import Step, answers, is_result, steps_in
+from hotset.window.steps import Step, is_result, steps_in
 
 _SMALLEST_STUB = 60
 """Tokens below which a page is never exchanged for a stub."""
@@ -82,8 +82,8 @@ class Weighed:
 
 
 def weigh(lines: Sequence[Line], rows: Rows, sent: int = -1, lost: Cause | None = None) -> Weighed:
-    answering = [answers(line) for line in lines]
-    wholes = [whole(line) for line in lines]
+    answering = [line.answers for line in lines]
+    wholes = [line.whole for line in lines]
     weights = [_weight(line, rows, each) for line, each in zip(lines, wholes, strict=True)]
     return Weighed(lines, answering, tuple(steps_in(lines, answering)), wholes, rows, weights, _sums(weights), sent, lost)
 
@@ -98,10 +98,7 @@ def by_message(rows: Iterable[Shown]) -> dict[Chain, dict[int, Shown]]:
 
 def whole(line: Line) -> int:
     """Tokens of a line if it is shown whole."""
-    total = line.extra
-    for piece in line.pieces:
-        total += piece.tokens
-    return total
+    return line.whole
 
 
 def _weight(line: Line, rows: Rows, whole: int) -> int:

@@ -47,6 +47,7 @@ _FIGURES: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (
     ("turns with a retrieval", lambda each: f"{each['retrieval_pct']:.1f} %"),
     ("faults, refaults", lambda each: f"{each['faults']:,}, {each['refaults']:,}"),
     ("results not repeated", lambda each: "-" if each["dedup_pct"] is None else f"{each['dedup_pct']:.1f} %"),
+    ("repeats pointed to", lambda each: "-" if each.get("dedup_hit_pct") is None else f"{each['dedup_hit_pct']:.1f} %"),
     ("summaries, failed", lambda each: f"{each['summaries']:,}, {each['summary_failures']:,}"),
     ("prefetched: used, wasted", lambda each: _prefetched(each.get("prefetches") or {})),
     ("prefix kept", lambda each: f"{each['prefix_kept_pct']:.1f} %"),
