@@ -50,6 +50,11 @@ def joined(folder: Path, pid: int) -> Iterator[bool]:
         os.close(holding)
 
 
+def ended(folder: Path, pid: int) -> None:
+    """Nobody holds on to that proxy any more; it says so itself, and takes as long to stop as its machine is busy."""
+    _place(folder, pid).unlink(missing_ok=True)
+
+
 def clear_away(folder: Path) -> None:
     """Pipes that nobody reads any more are left-overs of proxies that are gone."""
     for path in folder.glob(f"{_PREFIX}*"):

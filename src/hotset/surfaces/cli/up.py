@@ -14,6 +14,7 @@ import click
 import msgspec
 
 from hotset.config import Config, load
+from hotset.surfaces.cli import lease
 from hotset.surfaces.cli.consenting import ask_once, is_allowed
 from hotset.surfaces.cli.ending import FOUND
 from hotset.surfaces.cli.following import Following
@@ -78,7 +79,7 @@ def up(
 
     _log_to_stderr(quiet=chosen.quiet)
     if while_stdin:
-        threading.Thread(target=_stop_with_stdin, daemon=True, name="stdin").start()
+        threading.Thread(target=_stop_with_stdin, args=(config.folder,), daemon=True, name="stdin").start()
     from hotset.surfaces.proxy.serve import serve  # noqa: PLC0415 - a quarter of a second; the checks above come first
 
     with nullcontext() if indexing.no else Following(config):
@@ -119,7 +120,8 @@ def _log_to_stderr(*, quiet: bool) -> None:
     log.propagate = False
 
 
-def _stop_with_stdin() -> None:
+def _stop_with_stdin(folder: Path) -> None:
     while os.read(0, 4096):
         pass
+    lease.ended(folder, os.getpid())
     os.kill(os.getpid(), signal.SIGTERM)
