@@ -109,7 +109,8 @@ class Searching:
         meaning = None
         if self._meaning is not None and not view.only.nothing:
             meaning = partial(self._meaning.find, view, query, limit, effort)
-        by_words, by_meaning, lacking = self._signals.ask(words, meaning, until)
+        apart = self._meaning is None or not self._meaning.is_quick(view)
+        by_words, by_meaning, lacking = self._signals.ask(words, meaning, until, apart=apart)
         self._look_into(view, lacking)
         sorts = {**by_words.sorts, **by_meaning.sorts}
         ranked = fuse(by_words.scores, by_meaning.scores, sorts)

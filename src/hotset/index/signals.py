@@ -18,6 +18,7 @@ from hotset.errors import StoreFailed
 from hotset.index.breaker import Breaker
 from hotset.index.closely import Closely
 from hotset.index.embed.port import Embedder
+from hotset.index.embed.table import Table
 from hotset.index.entries import by_number, tail_numbers
 from hotset.index.filters import Numbers
 from hotset.index.generations import Generation, embedder_of
@@ -34,6 +35,7 @@ _THREADS = 4  # searches at once; one that a slow embedder holds is one less
 _FAIR_SECONDS = 0.1  # who is given less and does not answer has not failed: the machine may be busy
 _TAIL_EMBEDDED = 512  # entries beyond the folded ones whose meaning is looked at: the last ones, 20 ms at worst
 _TAIL_KEPT = 4096
+_QUICK_ROWS = 200_000  # vectors, 3 ms. Of 100,000 both signals take 3.2 ms one after the other, 3.4 side by side; p95 4.4 and 5.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class ByMeaning:
         self._folder = folder
         self._rows = rows
         self._embedder = embedder
+        self._is_at_hand = isinstance(embedder, Table) and asking is None
         self._questions = Questions(embedder, asking)
         self._closely = closely
         self._lock = threading.Lock()
@@ -94,6 +97,11 @@ class ByMeaning:
     def serves(self, generation: Generation) -> bool:
         """Vectors of another embedder do not compare with ours."""
         return embedder_of(generation.identity) == self._embedder.id
+
+    def is_quick(self, view: View) -> bool:
+        """It answers in less time than two threads lose by waiting for each other."""
+        rows = view.generation.rows if view.generation is not None else 0
+        return self._is_at_hand and not view.beyond and rows <= _QUICK_ROWS
 
     def find(self, view: View, asked: Query, limit: int, effort: Effort) -> Scored:
         generation, only = view.generation, view.only
@@ -155,15 +163,16 @@ class Signals:
         """The last failure of each signal that failed last time."""
 
     def ask(
-        self, words: Callable[[], Scored] | None, meaning: Callable[[], Scored] | None, until: float
+        self, words: Callable[[], Scored] | None, meaning: Callable[[], Scored] | None, until: float, *, apart: bool = True
     ) -> tuple[Scored, Scored, frozenset[str]]:
         """What each gave, and the names of those that gave nothing in time.
 
-        An embedder may be far away, so meaning is asked in a thread that can be left behind; words are asked in this one,
-        which saves a millisecond: full text is here and takes a bounded time.
+        An embedder may be far away, so meaning is asked `apart`, in a thread that can be left behind; words are asked in this
+        one, which saves a millisecond: full text is here and takes a bounded time.
         """
         patience = max(0.0, until - time.monotonic())
-        asked = self._pool.submit(meaning) if meaning is not None and self.breakers["meaning"].allows() else None
+        allowed = meaning is not None and self.breakers["meaning"].allows()
+        asked = (self._pool.submit(meaning) if apart else _done(meaning)) if meaning is not None and allowed else None
         by_words = self._words(words) if words is not None and self.breakers["words"].allows() else None
         by_meaning = self._meaning(asked, until, patience) if asked is not None else None
         silent = {"words": words is not None and by_words is None, "meaning": meaning is not None and by_meaning is None}
@@ -199,3 +208,13 @@ class Signals:
         else:
             self.failed[name] = error
             self.breakers[name].failed()
+
+
+def _done(act: Callable[[], Scored]) -> Future[Scored]:
+    """What it gave or how it failed, at once."""
+    done: Future[Scored] = Future()
+    try:
+        done.set_result(act())
+    except Exception as error:
+        done.set_exception(error)
+    return done
