@@ -4,7 +4,7 @@
     HOTSET_BENCH_LARGE=1 make bench-search      a million entries, too: an hour, 3 GB of disk
 
 Entries are stretches of about 145 tokens of installed packages' sources; a question is four words of one of them. Methods take
-turns, 25 questions each: a noisy machine is equally noisy for all, and none is measured with another's data in the processor's
+turns, 50 questions each: a noisy machine is equally noisy for all, and none is measured with another's data in the processor's
 cache. CPU time is what the machine's noise changes least. lancedb (PyPI) gets a virtual environment of its own in the user's
 cache folder at the first run and answers from a process of its own, which also takes its time there; it is no dependency of
 hotset.
@@ -63,7 +63,7 @@ _SUFFIXES = frozenset((".py", ".pyi", ".md", ".rst", ".js", ".ts", ".h", ".json"
 _STRETCH = 420  # characters
 _LONGEST_LINE = 1000
 _QUESTIONS = 200
-_IN_A_ROW = 25  # questions that a method is asked before the next one's turn
+_IN_A_ROW = 50  # questions that a method is asked before the next one's turn
 _RECALL_QUESTIONS = 100
 _ADDITIONS = 100
 _AT_ONCE = 2000

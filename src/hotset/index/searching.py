@@ -24,7 +24,7 @@ from hotset.index.words import Terms, match, of_tools, terms, words_of_name
 from hotset.nouns.finding import Entry, Filter, Hit, Hits, Query, Sort
 
 _TAIL_FOUND = 50
-_BY_FILE = 50  # of the first, whose files are looked at: what is behind them by more than a name is worth stays there
+_BY_FILE = 30  # of the first, whose files are looked at; with 50 the same NDCG on eight repositories, .5420 and .5415, for 0.2 ms
 _TAIL_SCANNED = 1000  # entries beyond the folded ones that are looked through for a phrase: 15 ms at worst
 _MOST_CONDEMNED = 3  # generations: whatever still fails then is no matter of damaged files
 _FILTERS_KEPT = 32
