@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter, mul, neg
+from typing import NamedTuple
 
 from hotset.nouns.finding import Sort
 
@@ -30,8 +31,7 @@ class Scored:
     sorts: Mapping[int, Sort] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):  # hundreds a search; made in a third of the time of a dataclass
     doc: int
     score: float
     by_words: float | None

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,8 +65,7 @@ _COLUMNS: Final[Mapping[str, np.dtype[Any]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Near:
+class Near(NamedTuple):
     doc: int
     cosine: float
     sort: Sort
