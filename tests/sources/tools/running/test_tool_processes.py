@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import resource
@@ -389,6 +390,7 @@ def test_two_hundred_starts_and_stops_leak_no_descriptor_and_no_process(tmp_path
             await channel.close()
 
         await once()
+        gc.collect()
         before = descriptors()
         for _ in range(20):
             await asyncio.gather(*(once() for _ in range(10)))
@@ -396,7 +398,7 @@ def test_two_hundred_starts_and_stops_leak_no_descriptor_and_no_process(tmp_path
         return before, descriptors()
 
     before, after = told(story)
-    assert after == before
+    assert after <= before  # fewer, where something of an earlier test was collected meanwhile
 
 
 @linux
