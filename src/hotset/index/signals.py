@@ -171,8 +171,9 @@ class Signals:
         one, which saves a millisecond: full text is here and takes a bounded time.
         """
         patience = max(0.0, until - time.monotonic())
-        allowed = meaning is not None and self.breakers["meaning"].allows()
-        asked = (self._pool.submit(meaning) if apart else _done(meaning)) if meaning is not None and allowed else None
+        asked: Future[Scored] | None = None
+        if meaning is not None and self.breakers["meaning"].allows():
+            asked = self._pool.submit(meaning) if apart else _done(meaning)
         by_words = self._words(words) if words is not None and self.breakers["words"].allows() else None
         by_meaning = self._meaning(asked, until, patience) if asked is not None else None
         silent = {"words": words is not None and by_words is None, "meaning": meaning is not None and by_meaning is None}

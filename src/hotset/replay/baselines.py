@@ -18,7 +18,6 @@ from hotset.replay.measure import Rules
 from hotset.replay.showing import NOTHING, Block, text_of, whole
 from hotset.tokens import count
 from hotset.window.price import units
-from hotset.window.steps import answers
 
 SUMMARY = 500
 """Tokens of a summary. Those that agents write of real sessions are six times as long: this flatters whoever summarises."""
@@ -78,13 +77,13 @@ class Baseline:
         return enumerate(self.conversation.lines[: len(self.blocks)])
 
     def results(self) -> list[int]:
-        return [index for index, line in self.arrived() if answers(line)]
+        return [index for index, line in self.arrived() if line.answers]
 
     def older(self, kept: int) -> list[int]:
         """The model's messages and the results of its calls, without those of its latest replies."""
         replies = [index for index, line in self.arrived() if line.role is Role.ASSISTANT]
         end = replies[-kept] if len(replies) >= kept else 0
-        return [index for index, line in self.arrived() if index < end and (line.role is Role.ASSISTANT or answers(line))]
+        return [index for index, line in self.arrived() if index < end and (line.role is Role.ASSISTANT or line.answers)]
 
     def blank(self, indexes: Iterable[int], placeholder: str) -> None:
         """Puts a placeholder in the place of each of these, where that is shorter."""
@@ -117,7 +116,7 @@ class Truncate(Baseline):
 
     def born(self, line: Line) -> Block:
         text = text_of(line)
-        if not answers(line) or len(text) <= _CUT:
+        if not line.answers or len(text) <= _CUT:
             return whole(line)
         cut = text[:_CUT] + _CUT_MARK
         return Block(cut, line.extra + count(cut))

@@ -149,7 +149,7 @@ def _slice(conversation: Conversation, source: int, missed: Sequence[str], numbe
     """The part of a message from a little before the first string that was missed."""
     line = conversation.lines[source]
     text = text_of(line)
-    tokens = line.extra + sum(piece.tokens for piece in line.pieces)
+    tokens = line.whole
     if tokens > SLICE:
         room = SLICE * _CHARS_PER_TOKEN
         found = min((at for need in missed if (at := text.find(need)) >= 0), default=0)

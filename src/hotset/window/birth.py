@@ -16,7 +16,6 @@ from hotset.window.names import names, within
 from hotset.window.numbering import Bare, bare
 from hotset.window.passages import Sought, told_of
 from hotset.window.preview import Origin, closing, preview
-from hotset.window.steps import is_result
 from hotset.window.weighing import Weighed
 
 LEAST = 400
@@ -82,7 +81,7 @@ def _places(weighed: Weighed) -> Iterator[Place]:
         if WHOLE in own:
             continue
         for position, piece in enumerate(line.pieces):
-            if is_result(piece):
+            if piece.is_result:
                 call = calls.get(piece.call)
                 yield Place(index, Spot(line.chain, position), Result(piece, call.content if call else b""), own.get(position))
 

@@ -11,7 +11,7 @@ from hotset.window.moment import Moment
 from hotset.window.steps import Step
 from hotset.window.stub import bare, entries, folded, reference, stretch, stub_of
 from hotset.window.summary import within
-from hotset.window.weighing import Weighed, whole
+from hotset.window.weighing import Weighed
 
 _CHARS_PER_TOKEN = 4
 _LOGS_SHARE = 0.4
@@ -134,7 +134,7 @@ def _collapse(departure: Departure, weighed: Weighed, run: Sequence[Step], knobs
     forms = [(text, tokens), *((b"", 0) for _ in lines[1:])]
     departure.stubs.append(stub)
     departure.rows += [
-        Shown(spot, Form.GONE, said, weight, whole(line), departure.cause, moment.now)
+        Shown(spot, Form.GONE, said, weight, line.whole, departure.cause, moment.now)
         for spot, line, (said, weight) in zip(spots, lines, forms, strict=True)
     ]
 

@@ -13,7 +13,6 @@ from hotset.window.names import names
 from hotset.window.preview.asking import asked as asked_for
 from hotset.window.preview.content import Origin
 from hotset.window.preview.output import is_trouble
-from hotset.window.steps import answers
 from hotset.window.summary import Stretch, asked_in
 
 _ROOM = 1200  # characters: some 300 tokens
@@ -124,7 +123,7 @@ def _worth(sentence: str) -> float:
 def _changed(stretch: Stretch, calls: dict[str, Piece]) -> list[str]:
     paths: dict[str, None] = {}
     for line in stretch.lines:
-        for piece in line.pieces if answers(line) else ():
+        for piece in line.pieces if line.answers else ():
             call = calls.get(piece.call)
             if call is not None and piece.kind is not Kind.FILE and not _went(piece).badly:
                 paths.update(dict.fromkeys(_written(call)))
@@ -148,7 +147,7 @@ def _runs(stretch: Stretch, calls: dict[str, Piece]) -> list[str]:
     """Calls that say how they went: what went wrong first, and how each came out."""
     runs: dict[str, list[_Went]] = {}
     for line in stretch.lines:
-        for piece in line.pieces if answers(line) else ():
+        for piece in line.pieces if line.answers else ():
             call, went = calls.get(piece.call), _went(piece)
             if call is not None and went.told:
                 runs.setdefault(_command(call), []).append(went)

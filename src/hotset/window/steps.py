@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hotset.nouns.page import Kind, Role
-from hotset.nouns.window import Line, Piece
+from hotset.nouns.window import Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Step:
 
 
 def steps(lines: Sequence[Line]) -> Iterator[Step]:
-    return steps_in(lines, [answers(line) for line in lines])
+    return steps_in(lines, [line.answers for line in lines])
 
 
 def steps_in(lines: Sequence[Line], answering: Sequence[bool]) -> Iterator[Step]:
@@ -43,19 +43,9 @@ def steps_in(lines: Sequence[Line], answering: Sequence[bool]) -> Iterator[Step]
         yield Step(number, first, index - 1, sticky)
 
 
-def answers(line: Line) -> bool:
-    """Does it bring results of calls?"""
-    return line.answers
-
-
-def is_result(piece: Piece) -> bool:
-    """A page that a call brought: text, or an image."""
-    return piece.is_result
-
-
 def is_prompt(line: Line) -> bool:
     """Did the user speak, and nothing else happen?"""
-    return any(piece.kind is Kind.PROMPT for piece in line.pieces) and not answers(line)
+    return any(piece.kind is Kind.PROMPT for piece in line.pieces) and not line.answers
 
 
 def _only_answers(line: Line) -> bool:

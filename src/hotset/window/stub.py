@@ -13,8 +13,6 @@ from hotset.nouns.page import Kind
 from hotset.nouns.window import Line, Spot, Stub
 from hotset.window.arguments import Use, arguments, names_path, spoken
 from hotset.window.names import names, within
-from hotset.window.steps import answers, is_result
-from hotset.window.weighing import whole
 
 _TOPICS, _ENTITIES, _HINTS = 5, 24, 3
 _READ = 60_000
@@ -45,7 +43,7 @@ def stub_of(spots: Sequence[Spot], lines: Sequence[Line], turns: tuple[int, int]
         kind=kind,
         spots=tuple(spots),
         turns=turns,
-        tokens=sum(map(whole, lines)),
+        tokens=sum(line.whole for line in lines),
         time=time,
         topics=tuple((paths + others)[:_TOPICS]),
         entities=tuple((paths + others)[:_ENTITIES]),
@@ -113,7 +111,7 @@ def _entry(number: int, lines: Sequence[Line], knobs: Knobs, told: set[str]) -> 
             yield from _argument(argument.text.strip(), _room(argument.use, knobs), told)
     files = {piece.call for piece in calls if names_path(piece.content)}
     for line in lines:
-        if answers(line):
+        if line.answers:
             yield from _results(line, knobs, files, told)
 
 
@@ -154,7 +152,7 @@ def _results(line: Line, knobs: Knobs, files: Container[str], told: set[str]) ->
     for piece in line.pieces:
         if piece.kind is Kind.IMAGE:
             yield "-> an image"
-        elif is_result(piece):
+        elif piece.is_result:
             text = piece.content[:_READ].decode("utf-8", "replace")
             if went := _error(text):
                 yield f"-> {_clip(went, knobs.entry)}"

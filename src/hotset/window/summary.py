@@ -13,7 +13,7 @@ from hotset.nouns.window import Line, Piece
 from hotset.window.arguments import spoken
 from hotset.window.names import names
 from hotset.window.preview import Origin, preview
-from hotset.window.steps import answers, steps
+from hotset.window.steps import steps
 
 MOST_TOKENS = 400
 """Of a summary that a model writes."""
@@ -144,14 +144,14 @@ def _line(link: Link) -> Line:
 
 def _entries(stretch: Stretch) -> Iterator[str]:
     pieces = [(line, piece) for line in stretch.lines for piece in line.pieces]
-    results = sum(1 for line, piece in pieces if answers(line) and piece.call)
+    results = sum(1 for line, piece in pieces if line.answers and piece.call)
     room = int(min(_MOST_RESULT, max(_LEAST_RESULT, _RESULTS_SHARE * _MOST_PROMPT / max(1, results))))
     calls: dict[str, Piece] = {}
     for line, piece in pieces:
         if piece.kind.family is Kind.TOOL_CALL:
             calls[piece.call] = piece
             yield f"The agent called {piece.tool}:\n{_clip(spoken(piece.content), _MOST_CALLED)}"
-        elif answers(line) and piece.call:
+        elif line.answers and piece.call:
             yield _result(piece, calls.get(piece.call), room)
         elif piece.kind is Kind.RESPONSE and piece.content.strip():
             yield f"The agent said:\n{_clip(_text(piece), _MOST_SAID)}"

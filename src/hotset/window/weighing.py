@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from hotset.nouns.page import Chain
 from hotset.nouns.window import WHOLE, Cause, Form, Line, Shown, Spot
-from hotset.window.steps import Step, is_result, steps_in
+from hotset.window.steps import Step, steps_in
 
 _SMALLEST_STUB = 60
 """Tokens below which a page is never exchanged for a stub."""
@@ -65,7 +65,7 @@ class Weighed:
             for position, piece in enumerate(line.pieces):
                 row = own.get(position)
                 tokens = piece.tokens if row is None else row.tokens
-                if is_result(piece) and tokens > _SMALLEST_STUB and (row is None or row.form is not Form.STUB):
+                if piece.is_result and tokens > _SMALLEST_STUB and (row is None or row.form is not Form.STUB):
                     yield Spot(line.chain, position), tokens
 
     def after(self, fresh: Iterable[Shown]) -> Weighed:
@@ -94,11 +94,6 @@ def by_message(rows: Iterable[Shown]) -> dict[Chain, dict[int, Shown]]:
     for row in rows:
         found.setdefault(row.spot.chain, {})[row.spot.position] = row
     return found
-
-
-def whole(line: Line) -> int:
-    """Tokens of a line if it is shown whole."""
-    return line.whole
 
 
 def _weight(line: Line, rows: Rows, whole: int) -> int:
