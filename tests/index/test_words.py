@@ -99,6 +99,18 @@ def test_a_question_of_a_megabyte_is_answered_by_its_rarest_words(tmp_path):
     assert _found(words, asked + "padding " * 130_000)[0] == 7
 
 
+def test_words_that_many_say_are_left_out_of_a_question_unless_there_are_no_others(tmp_path):
+    words = _written(tmp_path / "w", *[_entry(f"self return {'stoat' if number == 7 else 'none'}") for number in range(1000)])
+    assert words.telling(terms(question("self return stoat unheard"))).loose == ("stoat", "unheard")
+    for common in ("self return", "return unheard"):  # what nobody says does not answer in their place
+        assert words.telling(terms(question(common))) == terms(question(common))
+
+
+def test_among_few_documents_no_word_is_common(tmp_path):
+    words = _written(tmp_path / "w", *[_entry(f"self return {'stoat' if number == 7 else 'none'}") for number in range(10)])
+    assert words.telling(terms(question("self stoat"))).loose == ("self", "stoat")
+
+
 def test_a_second_writer_is_told_that_there_is_one(tmp_path):
     (tmp_path / "w").mkdir()
     first = WordsWriter(tmp_path / "w", new=True)

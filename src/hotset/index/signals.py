@@ -63,9 +63,10 @@ class ByWords:
 
     def find(self, view: View, asked: Terms, limit: int) -> Scored:
         folded = self._over(view.generation) if view.generation is not None else None
-        found = score(asked, view.tail, folded)
+        telling = folded.telling(asked) if folded is not None else asked
+        found = score(telling, view.tail, folded)
         if folded is not None and view.generation is not None:
-            found += folded.search(asked, view.only, view.hidden, view.generation.folded, limit)
+            found += folded.search(telling, view.only, view.hidden, view.generation.folded, limit)
         return Scored({each.doc: each.score for each in found}, {each.doc: each.sort for each in found})
 
     def _over(self, generation: Generation) -> Words:
