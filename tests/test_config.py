@@ -285,6 +285,14 @@ def test_thresholds_can_be_moved(config):
     }
 
 
+@pytest.mark.parametrize("name", THRESHOLDS)
+def test_an_alert_can_be_left_out(config, name):
+    found = config(f"[alerts]\n{name} = false").thresholds
+
+    assert not found[name].is_beyond(0)
+    assert not found[name].is_beyond(1e12)
+
+
 def test_what_makes_vectors_can_be_chosen_in_the_file_and_in_the_environment(config, tmp_path):
     weights = tmp_path / "model.safetensors"
     weights.touch()

@@ -46,11 +46,12 @@ def checked(knobs: Knobs, path: Path) -> None:
 
 
 def thresholds_in(table: Mapping[str, Any], path: Path) -> dict[str, float]:
-    """The thresholds that `[alerts]` sets, by name. Raises `BadConfig`."""
+    """The thresholds that `[alerts]` sets, by name; `false` is none. Raises `BadConfig`."""
     for name in table:
         if name not in THRESHOLDS:
             raise BadConfig(f"[alerts] in {path} cannot say {name!r}; it can say {', '.join(THRESHOLDS)}")
-    return {name: _number(name, value, f"[alerts] in {path}") for name, value in table.items()}
+    origin = f"[alerts] in {path}"
+    return {name: THRESHOLDS[name].never if value is False else _number(name, value, origin) for name, value in table.items()}
 
 
 def tooling_in(table: Mapping[str, Any], path: Path) -> Tooling:

@@ -239,6 +239,7 @@ def test_what_is_revoked_is_gone_from_the_disk(shop: Desk):
     assert shop.run("index", "--status", "--json").json()["answer"] == "unanswered"
     assert shop.run("index").code == 2
     assert shop.run("search", "marmalade").code == 1
+    assert "nothing was indexed" in shop.run("index", "--revoke").err
 
 
 def test_what_was_never_indexed_can_be_revoked(desk: Desk):

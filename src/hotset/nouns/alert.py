@@ -22,6 +22,11 @@ class Threshold:
     means: str
     """What it says about the window when the value is beyond."""
 
+    @property
+    def never(self) -> float:
+        """The limit that no value is beyond."""
+        return inf if self.side is Side.ABOVE else -inf
+
     def is_beyond(self, value: float) -> bool:
         return value > self.limit if self.side is Side.ABOVE else value < self.limit
 

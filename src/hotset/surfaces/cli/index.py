@@ -353,9 +353,9 @@ def _tell_index(state: State) -> None:
 
 
 def _revoke(chosen: Chosen, config: Config) -> int:
-    from hotset.surfaces.project_index import take_out  # noqa: PLC0415
+    from hotset.surfaces.project_index import index_folder, take_out  # noqa: PLC0415
 
-    known = consent(config.folder).answer is not Answer.UNANSWERED or config.folder.exists()
+    known = consent(config.folder).answer is not Answer.UNANSWERED or index_folder(config.folder).exists()
     alone = take_out(config.folder, config.embedding.of_documents)
     if not known:
         say("nothing was indexed of this project, and nobody was asked", quiet=chosen.quiet)
