@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +17,7 @@ from hotset.index.analysis import split
 from hotset.index.filters import SORTS, Numbers, on_path
 from hotset.index.port import Watermark
 from hotset.index.rows import Rows, kept, number, text_of
+from hotset.index.words import words_of_names
 from hotset.nouns.finding import Entry, EntryId, Filter, Sort
 
 _MOST_IN_ONE = 500  # numbers in one statement
@@ -56,6 +57,7 @@ class Entries:
         self._every_path: list[tuple[int, str]] = []
         self._fitting: dict[str, tuple[int, frozenset[int]]] = {}
         self._path_lock = threading.Lock()
+        self._name_words: dict[int, frozenset[str]] = {}
         self._renewals = rows.renewals
 
     def add(self, entries: Iterable[Entry], watermark: Watermark | None = None) -> None:
@@ -137,6 +139,18 @@ class Entries:
             until=only.until,
         )
 
+    def names(self, connection: apsw.Connection, paths: Collection[int]) -> dict[int, frozenset[str]]:
+        """The words of each path's last part."""
+        self._forget_what_was_renewed()
+        known = self._name_words
+        for some in _portions([path for path in paths if path not in known]):
+            sql = f"SELECT number, text FROM path WHERE number IN ({_marks(some)})"  # noqa: S608
+            rows: list[Any] = connection.execute(sql, some).fetchall()
+            known.update(zip((path for path, _ in rows), words_of_names([text_of(text) for _, text in rows]), strict=True))
+        if len(known) > _MOST_NAMES:
+            self._name_words = {}
+        return {path: known[path] for path in paths if path in known}
+
     @contextmanager
     def _writing(self) -> Iterator[apsw.Connection]:
         self._forget_what_was_renewed()
@@ -154,6 +168,7 @@ class Entries:
                 self._renewals = self._rows.renewals
                 self._every_path = []
                 self._fitting = {}
+                self._name_words = {}
             self._names.forget()
             self._paths.forget()
 
@@ -229,13 +244,12 @@ def still_there(connection: apsw.Connection, docs: Sequence[int]) -> set[int]:
     return found
 
 
-def paths_of(connection: apsw.Connection, docs: Sequence[int]) -> dict[int, str]:
-    """Of those that are there."""
-    found: dict[int, str] = {}
+def paths_of(connection: apsw.Connection, docs: Sequence[int]) -> dict[int, int]:
+    """The number of each one's path, of those that are there."""
+    found: dict[int, int] = {}
     for some in _portions(docs):
-        sql = f"SELECT e.doc, p.text FROM entry e JOIN path p ON p.number = e.path WHERE e.doc IN ({_marks(some)})"  # noqa: S608
-        rows: Any = connection.execute(sql, some)
-        found.update((doc, text_of(path)) for doc, path in rows)
+        rows: Any = connection.execute(f"SELECT doc, path FROM entry WHERE doc IN ({_marks(some)})", some)  # noqa: S608
+        found.update(rows)
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from hotset.index.hybrid import Ranked, by_file, fuse
 from hotset.index.rows import Rows, number
 from hotset.index.signals import ByMeaning, ByWords, Signals, View
 from hotset.index.tiers import Answers, Effort, Hot, Tier, tier_for
-from hotset.index.words import Terms, match, of_tools, terms, words_of_name
+from hotset.index.words import Terms, match, of_tools, terms
 from hotset.nouns.finding import Entry, Filter, Hit, Hits, Query, Sort
 
 _TAIL_FOUND = 50
@@ -118,8 +118,9 @@ class Searching:
             first = max(_BY_FILE, 2 * query.most)
             code = [each.doc for each in ranked[:first] if sorts[each.doc] is Sort.CODE]
             if code and wanted.loose:
-                paths = paths_of(connection, code)
-                ranked = [*by_file(ranked[:first], paths, _named(paths, frozenset(wanted.loose))), *ranked[first:]]
+                files = _files(connection, code, {**by_words.paths, **by_meaning.paths})
+                said = _said(self._entries.names(connection, frozenset(files.values())), frozenset(wanted.loose))
+                ranked = [*by_file(ranked[:first], files, said), *ranked[first:]]
             hits = _shown(connection, ranked, query, question)
         return Hits(hits, lacking | self._absent(view))
 
@@ -165,9 +166,15 @@ def _shown(connection: apsw.Connection, ranked: list[Ranked], query: Query, aske
     return tuple(hits[: query.most])
 
 
-def _named(paths: Mapping[int, str], asked: frozenset[str]) -> dict[int, float]:
+def _files(connection: apsw.Connection, docs: Sequence[int], folded: Mapping[int, int]) -> dict[int, int]:
+    """The number of each one's file; the database is asked for those that are not folded."""
+    known = {doc: folded[doc] for doc in docs if doc in folded}
+    return known | paths_of(connection, [doc for doc in docs if doc not in known]) if len(known) < len(docs) else known
+
+
+def _said(names: Mapping[int, frozenset[str]], asked: frozenset[str]) -> dict[int, float]:
     """The share of each file's name that the question says."""
-    return {doc: len(name & asked) / len(name) for doc, path in paths.items() if (name := words_of_name(path))}
+    return {file: len(name & asked) / len(name) for file, name in names.items() if name}
 
 
 def _says(entry: Entry, asked: Question) -> bool:

@@ -67,7 +67,8 @@ class ByWords:
         found = score(telling, view.tail, folded)
         if folded is not None and view.generation is not None:
             found += folded.search(telling, view.only, view.hidden, view.generation.folded, limit)
-        return Scored({each.doc: each.score for each in found}, {each.doc: each.sort for each in found})
+        paths = {each.doc: each.path for each in found if each.path is not None}
+        return Scored({each.doc: each.score for each in found}, {each.doc: each.sort for each in found}, paths)
 
     def _over(self, generation: Generation) -> Words:
         """The full text of this generation, as far as it was folded at least."""
@@ -109,6 +110,7 @@ class ByMeaning:
         query = self._questions.vector(asked)
         scores: dict[int, float] = {}
         sorts: dict[int, Sort] = {}
+        paths: dict[int, int] = {}
         if not query.any():
             return Scored()
         if generation is not None and self.serves(generation):
@@ -116,6 +118,7 @@ class ByMeaning:
             near = self._over(generation).nearest(query, only, view.hidden, limit, candidates)
             scores = {each.doc: each.cosine for each in near}
             sorts = {each.doc: each.sort for each in near}
+            paths = {each.doc: each.path for each in near}
         if effort.embeds_tail and view.beyond:
             tail = self._in_tail(query, generation.folded if generation else 0, only, limit)
             scores.update(tail.scores)
@@ -124,7 +127,7 @@ class ByMeaning:
             closer = self._closely.scores(query, asked.only)
             sorts.update(closer.sorts)
             scores = dict(nlargest(limit, {**scores, **closer.scores}.items(), key=itemgetter(1))) if closer.scores else scores
-        return Scored(scores, sorts)
+        return Scored(scores, sorts, paths)
 
     def _over(self, generation: Generation) -> Vectors:
         with self._lock:

@@ -69,6 +69,7 @@ class Near(NamedTuple):
     doc: int
     cosine: float
     sort: Sort
+    path: int
 
 
 class Vectors:
@@ -212,9 +213,9 @@ class Vectors:
             rows, cosines = rows[best], cosines[best]
         order = np.argsort(-cosines, kind="stable")
         rows = rows[order]
-        columns = (self._column["doc"][rows], cosines[order], self._column["sort"][rows])
+        columns = (self._column["doc"][rows], cosines[order], self._column["sort"][rows], self._column["path"][rows])
         found = zip(*(column.tolist() for column in columns), strict=True)
-        return [Near(doc, cosine, SORTS[sort]) for doc, cosine, sort in found if math.isfinite(cosine)]
+        return [Near(doc, cosine, SORTS[sort], path) for doc, cosine, sort, path in found if math.isfinite(cosine)]
 
 
 @dataclass(frozen=True, slots=True)

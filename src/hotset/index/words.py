@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,7 +37,6 @@ _MOST_NUMBERS = 64  # of a condition: for more it takes too long to ask how comm
 _COMMON = 0.25  # of all documents: a condition that so many fulfil is looked at once they are found
 _MARGIN = 1.5  # times as many are looked at as would do, did such a condition not depend on what is asked
 _FURTHER = 8  # times as many hits, where too few of the first ones may be shown
-_MOST_FILES_KNOWN = 4096
 _MOST_LOOKED_AT = 20_000
 _HEAP_BYTES = 64_000_000  # for additions until their commit: what does not fit into it is a segment more
 _FILE_MODE = 0o600
@@ -70,6 +69,8 @@ class Found(NamedTuple):
     doc: int
     score: float
     sort: Sort
+    path: int | None = None
+    """Its number, where the entry is folded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +130,10 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(_analyzer().analyze(split([text])[0]))
 
 
-@lru_cache(_MOST_FILES_KNOWN)
-def words_of_name(path: str) -> frozenset[str]:
-    """The words of a file's name, without what tells its kind."""
-    return words_of(path.rpartition("/")[2].partition(".")[0])
+def words_of_names(paths: Sequence[str]) -> list[frozenset[str]]:
+    """The words of each file's name, without what tells its kind."""
+    names = split([path.rpartition("/")[2].partition(".")[0] for path in paths])
+    return [frozenset(_analyzer().analyze(name)) for name in names]
 
 
 class Words:
@@ -253,10 +254,10 @@ def _sifted(searcher: Any, hits: Sequence[tuple[float, Any]], sets: Mapping[str,
     if not hits:
         return
     addresses = [address for _, address in hits]
-    column = {name: searcher.fast_field_values(name, addresses) for name in ("doc", "sort", *sets)}
+    column = {name: searcher.fast_field_values(name, addresses) for name in ("doc", "sort", "path", *sets)}
     for at, (score, _) in enumerate(hits):
         if all(column[name][at] in numbers for name, numbers in sets.items()):
-            yield Found(column["doc"][at], score, SORTS[column["sort"][at]])
+            yield Found(column["doc"][at], score, SORTS[column["sort"][at]], column["path"][at])
 
 
 class WordsWriter:

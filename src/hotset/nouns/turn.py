@@ -124,7 +124,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What stays in the window for pages that left it (see MISSION row V4)."""
+    """What stays in the window for pages that left it."""
 
     id: str
     session: SessionId

@@ -149,7 +149,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Stub:
-    """What left the window together and is brought back by one call (see MISSION row V4)."""
+    """What left the window together and is brought back by one call."""
 
     id: str
     kind: str
