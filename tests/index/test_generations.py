@@ -136,6 +136,19 @@ def test_cut_off_and_overwritten_files_are_made_again(folder):
         assert all(_finds(index, number) for number in range(50))
 
 
+@pytest.mark.parametrize("suffix", ["term", "idx", "fast"])
+def test_files_that_are_overwritten_while_they_are_open_are_no_error_of_a_search(tmp_path, suffix):
+    with LocalIndex(tmp_path / "index", _OLD, folds=False) as index:
+        index.add(_entries(0, 1200))
+        assert index.fold()
+        assert _finds(index, 7)
+        for path in (tmp_path / "index").glob(f"generation-*/words/*.{suffix}"):
+            with path.open("r+b") as file:
+                file.write(b"\xff" * path.stat().st_size)
+        assert index.search(Query("common thing8x", deadline=30.0)).hits
+        index.search(Query("common text", deadline=30.0))
+
+
 @pytest.mark.parametrize("content", [b"", b"not a database at all" * 100, b"SQLite format 3\0" + bytes(5000)])
 def test_unreadable_rows_are_thrown_away_and_their_sources_begin_anew(folder, content):
     for path in folder.glob("entries.db*"):

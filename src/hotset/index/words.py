@@ -157,7 +157,8 @@ class Words:
         return int(self._searcher.num_docs)
 
     def frequency(self, field: str, term: str) -> int:
-        return int(self._searcher.doc_freq(field, _whole(term) if field == _EXACT else term))
+        with _in_our_words(self._folder):
+            return int(self._searcher.doc_freq(field, _whole(term) if field == _EXACT else term))
 
     def telling(self, asked: Terms) -> Terms:
         """Without words that a quarter of all documents say, as long as there are others: they tell little and take most time.
