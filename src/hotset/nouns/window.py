@@ -138,13 +138,19 @@ class Line:
     time: float = 0.0
     whole: int = field(init=False, repr=False, compare=False)
     """Tokens of it if it is shown whole. Worked out once, like the next: a client resends it with every call."""
+    results: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """Where among its pieces results of calls stand."""
     answers: bool = field(init=False, repr=False, compare=False)
     """It brings results of calls."""
+    speaks: bool = field(init=False, repr=False, compare=False)
+    """It says something that answers no call."""
 
     def __post_init__(self) -> None:
+        results = tuple(position for position, piece in enumerate(self.pieces) if piece.is_result)
         object.__setattr__(self, "whole", self.extra + sum(piece.tokens for piece in self.pieces))
-        brings = self.role is Role.TOOL or (self.role is Role.USER and any(piece.is_result for piece in self.pieces))
-        object.__setattr__(self, "answers", brings)
+        object.__setattr__(self, "results", results)
+        object.__setattr__(self, "answers", self.role is Role.TOOL or (self.role is Role.USER and bool(results)))
+        object.__setattr__(self, "speaks", self.role is not Role.TOOL and not all(piece.call for piece in self.pieces))
 
 
 @dataclass(frozen=True, slots=True)

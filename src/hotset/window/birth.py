@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hotset.nouns.knobs import Knobs, Limit
 from hotset.nouns.page import Kind, digest
@@ -39,7 +40,7 @@ def births(weighed: Weighed, knobs: Knobs, moment: Moment) -> list[Shown]:
     new = range(weighed.sent + 1, len(weighed.lines))
     if not any(weighed.answering[index] for index in new):
         return []
-    return list(_rows(weighed, knobs, moment, lambda place, _: place.row is None and place.index in new))
+    return list(_rows(weighed, knobs, moment, lambda place, _: place.row is None and place.at in new))
 
 
 def rebirths(weighed: Weighed, knobs: Knobs, moment: Moment) -> list[Shown]:
@@ -65,7 +66,8 @@ def _rows(weighed: Weighed, knobs: Knobs, moment: Moment, wanting: Callable[[Pla
         if wanting(place, seen):
             limit = seen.limit(result, knobs)
             sought = _sought(weighed, place) if 0 < limit.over < len(result.piece.content) else Sought()
-            row = _row(place.spot, result.piece, *_born(result, limit, sought, seen, knobs), moment)
+            spot = Spot(weighed.lines[place.at].chain, place.position)
+            row = _row(spot, result.piece, *_born(result, limit, sought, seen, knobs), moment)
             yield row
         seen.note(result, row)
 
@@ -75,15 +77,17 @@ def _places(weighed: Weighed) -> Iterator[Place]:
     calls: dict[str, Piece] = {}
     for index, line in enumerate(weighed.lines):
         if not weighed.answering[index]:
-            calls.update((piece.call, piece) for piece in line.pieces if piece.call)
+            for piece in line.pieces:
+                if piece.call:
+                    calls[piece.call] = piece
             continue
         own = weighed.rows.get(line.chain, _NONE)
         if WHOLE in own:
             continue
-        for position, piece in enumerate(line.pieces):
-            if piece.is_result:
-                call = calls.get(piece.call)
-                yield Place(index, Spot(line.chain, position), Result(piece, call.content if call else b""), own.get(position))
+        for position in line.results:
+            piece = line.pieces[position]
+            call = calls.get(piece.call)
+            yield Place(index, position, Result(piece, call.content if call else b""), own.get(position))
 
 
 def content_id(content: bytes) -> str:
@@ -91,8 +95,7 @@ def content_id(content: bytes) -> str:
     return "c" + digest(content)[:_ID_LENGTH]
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):  # of every result in every plan, like the next: made in a third of the time of a dataclass
     """What a call brought, and what the call said."""
 
     piece: Piece
@@ -105,13 +108,13 @@ class Result:
         return Kind.TOOL_RESULT if kind is Kind.FILE and not names_path(self.arguments) else kind
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A result, where it stands, and the form that it has already."""
 
-    index: int
-    """Of its line."""
-    spot: Spot
+    at: int
+    """Where its line stands."""
+    position: int
+    """In that line."""
     result: Result
     row: Shown | None
 
@@ -231,7 +234,7 @@ def _row(spot: Spot, piece: Piece, form: Form, text: str, moment: Moment) -> Sho
 def _sought(weighed: Weighed, place: Place) -> Sought:
     """What the latest prompt and the words before the call are about, and what any prompt said about the file that it reads."""
     asked: list[Piece] = []
-    for before in range(place.index - 1, -1, -1):
+    for before in range(place.at - 1, -1, -1):
         line = weighed.lines[before]
         if not weighed.answering[before]:
             asked += [each for each in line.pieces if each.kind in _SAYING or each.kind.family is Kind.TOOL_CALL]
@@ -243,7 +246,7 @@ def _sought(weighed: Weighed, place: Place) -> Sought:
 
 def _told(weighed: Weighed, place: Place) -> Sought:
     path = next((argument.text for argument in arguments(place.result.arguments) if "." in argument.text), "")
-    prompts = (piece for line in weighed.lines[: place.index] for piece in line.pieces if piece.kind is Kind.PROMPT)
+    prompts = (piece for line in weighed.lines[: place.at] for piece in line.pieces if piece.kind is Kind.PROMPT)
     return told_of(path, (_said(prompt) for prompt in prompts))
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hotset.nouns.page import Kind, Role
 from hotset.nouns.window import Line
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):  # hundreds in every plan; made in a third of the time of a dataclass
     """One reply of the model with the results of its calls: lines `first` to `last`, both included."""
 
     number: int
@@ -38,7 +37,7 @@ def steps_in(lines: Sequence[Line], answering: Sequence[bool]) -> Iterator[Step]
             index += 1
         sticky = False
         while index < len(lines) and answering[index]:
-            sticky = sticky or not _only_answers(lines[index])
+            sticky = sticky or lines[index].speaks
             index += 1
         yield Step(number, first, index - 1, sticky)
 
@@ -46,7 +45,3 @@ def steps_in(lines: Sequence[Line], answering: Sequence[bool]) -> Iterator[Step]
 def is_prompt(line: Line) -> bool:
     """Did the user speak, and nothing else happen?"""
     return any(piece.kind is Kind.PROMPT for piece in line.pieces) and not line.answers
-
-
-def _only_answers(line: Line) -> bool:
-    return line.role is Role.TOOL or all(piece.call for piece in line.pieces)
