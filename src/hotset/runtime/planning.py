@@ -141,6 +141,51 @@ class _Held:
     used: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A request, and what is known of it before anything is decided."""
+
+    request: Request
+    dialect: Dialect
+    store: Store
+    now: float
+    upstream: str
+    off: bool
+    """It goes out as it came."""
+    offered: bool
+    """The model may call our tools."""
+    opens: bool
+    """Nobody has replied yet."""
+    reopens: bool
+    """An earlier conversation began with the same words."""
+    links: tuple[Link, ...]
+    table: Table
+    hidden: Mapping[Chain, Hidden]
+    """What the client never saw of it."""
+    price: Price
+    ratio: float
+    """The provider's tokens to one of ours."""
+    own: int
+    """Tokens of what the client has before the messages: nobody would send our tools along with everything."""
+    knobs: Knobs
+
+
+@dataclass(frozen=True, slots=True)
+class _Toolset:
+    """Our tools, as they stand beside the client's."""
+
+    specs: tuple[ToolSpec, ...] = ()
+    spelled: Mapping[Chain, Hidden] = field(default_factory=dict)
+    """Answers of earlier searches for tools, in words that this provider understands."""
+    decided: Decided = field(default_factory=Decided)
+    deferred: bool = False
+    """Tools that are found can be called by their own names."""
+
+    @property
+    def tokens(self) -> int:
+        return sum(weigh(spec) for spec in self.specs if spec is not ANCHOR)
+
+
 class Planner:
     """Makes every request's plan, and holds the page tables of the lines that are under way. Safe to use from threads."""
 
@@ -188,51 +233,24 @@ class Planner:
         if len(request.messages) > _MOST_MESSAGES or len(request.raw) > _MOST_BYTES:
             raise Unplanned("it is too large to be planned in time")
         began = self._monotonic()
-        price = self._price(request.model, upstream)
-        off = off or self._config.off
-        offered = not off and self._config.inject and dialect.injectable(request, OUR_TOOLS)
-        links = self._linked.of(request)
-        opens = _opens(request)
-        alone = opens and self._prefetcher is None and (self._reminds_nothing or not offered)
-        table = self._table(links, None if alone else store)
-        hidden = {each.chain: found for each in links if (found := table.hidden.get(each.chain))} if offered else {}
-        lines = self._scales.lines(links, request.model, hidden)
-        ratio = self._calibrations.ratio(request.model, store)
-        own = self._scales.fixed(request)
-        knobs = self._knobs(request, price, agent, offered=offered)
-        decided, allowed = Decided(), False
-        if offered:
-            sent = table.sent.time if table.sent else None
-            allowed = self.deferrals.allowed(request, dialect, upstream)
-            decided = self.offering.of(Opening(request, links, opens, sent, now, price, own, knobs.window, allowed), store)
-        specs = _offered(request, dialect, decided.offer) if offered else ()
-        deferred = offered and decided.offer.deferred and allowed and any(spec.name == FIND for spec in specs)
-        recalled = self.deferrals.recalled(links, hidden, dialect, store, deferred=deferred)
-        if deferred:
-            theirs = {tool.name for tool in request.tools}
-            specs = deferring(specs, [each for each in recalled.tools if each.name not in theirs])
-        fixed = own + sum(weigh(spec) for spec in specs if spec is not ANCHOR)
-        written = self._summaries(lines, store) if table.sent and not opens else {}
-        moment = Moment(now, price, _counter(request.model), fixed, ratio, summaries=written)
-        made = plan(lines, table, knobs, moment) if not off else _as_it_came(lines, table)
-        reminded, prefetched = None, None
-        reopens = opens and self._reopens(table, now)
-        known = Table() if reopens else table
-        if offered and links[-1].chain not in known.hidden:
-            free = round(knobs.window / ratio) - fixed - made.tokens
-            told = {} if reopens else hidden
-            scene = Scene(links[-1], dialect, request, links, made.shown, told, free, moment.count, now)
-            reminded, prefetched = self._behind(scene, known, knobs, opens=opens)
-        for new in (reminded, prefetched):
-            hidden = hidden if new is None else {**hidden, new.hidden.chain: new.hidden}
+        case = self._case(request, dialect, store, now, upstream, off=off or self._config.off, agent=agent)
+        links, table, knobs = case.links, case.table, case.knobs
+        ours = self._toolset(case)
+        fixed = case.own + ours.tokens
+        lines = self._scales.lines(links, request.model, case.hidden)
+        written = self._summaries(lines, store) if table.sent and not case.opens else {}
+        moment = Moment(now, case.price, _counter(request.model), fixed, case.ratio, summaries=written)
+        made = _as_it_came(lines, table) if case.off else plan(lines, table, knobs, moment)
+        reminded, prefetched = self._behind(case, made, moment)
+        hidden = {**case.hidden, **{new.hidden.chain: new.hidden for new in (reminded, prefetched) if new is not None}}
         if reminded is not None or prefetched is not None:
             lines = self._scales.lines(links, request.model, hidden)
             made = plan(lines, table, knobs, moment)
-        said = {**hidden, **recalled.spelled}
-        outgoing = request if off else self._as_planned(request, links, made, said, dialect)
-        body = _rendered(outgoing, request, links, said, dialect, specs=specs)
+        said = {**hidden, **ours.spelled}
+        outgoing = request if case.off else self._as_planned(request, links, made, said, dialect)
+        body = _rendered(outgoing, request, links, said, dialect, specs=ours.specs)
         estimated = fixed + made.tokens
-        bill = _estimate(made, lines, table, _Scene(price, fixed, own, ratio, now))
+        bill = _estimate(made, lines, case, fixed)
         return Prepared(
             body=body,
             request=request,
@@ -240,26 +258,20 @@ class Planner:
             links=links,
             plan=made,
             hidden=hidden or table.hidden,
-            offered=offered,
+            offered=case.offered,
             estimated=estimated,
             sent=Sent(links[-1].chain, now, estimated),
             before=table.sent,
-            bill=replace(
-                bill,
-                model=request.model,
-                upstream=upstream,
-                overhead_ms=1000 * (self._monotonic() - began),
-                broke=made.broke or "",
-            ),
+            bill=replace(bill, overhead_ms=1000 * (self._monotonic() - began)),
             window=knobs.window,
             prefetched=prefetched,
             judged=self._prefetcher.judged(links, hidden) if self._prefetcher is not None else (),
             reminded=reminded,
-            specs=specs,
-            decided=decided,
+            specs=ours.specs,
+            decided=ours.decided,
             knobs=knobs,
-            deferred=deferred,
-            reopens=reopens,
+            deferred=ours.deferred,
+            reopens=case.reopens,
         )
 
     def without_deferred(self, prepared: Prepared, dialect: Dialect, store: Store) -> Prepared:
@@ -301,20 +313,68 @@ class Planner:
         """Learns from what the provider counted for the prompt; gives the row to be kept where that made a difference."""
         return self._calibrations.observed(prepared.request.model, prepared.estimated, reported)
 
-    def _reopens(self, table: Table, now: float) -> bool:
-        """An opening that went out before, so long ago that what came of it is remembered: that is no retry."""
-        return table.sent is not None and now - table.sent.time >= self._config.memory.quiet_seconds
+    def _case(
+        self, request: Request, dialect: Dialect, store: Store, now: float, upstream: str, *, off: bool, agent: str
+    ) -> _Case:
+        price = self._price(request.model, upstream)
+        offered = not off and self._config.inject and dialect.injectable(request, OUR_TOOLS)
+        links = self._linked.of(request)
+        opens = _opens(request)
+        alone = opens and self._prefetcher is None and (self._reminds_nothing or not offered)
+        table = self._table(links, None if alone else store)
+        # An opening that went out before, so long ago that what came of it is remembered, is no retry.
+        reopens = opens and table.sent is not None and now - table.sent.time >= self._config.memory.quiet_seconds
+        return _Case(
+            request=request,
+            dialect=dialect,
+            store=store,
+            now=now,
+            upstream=upstream,
+            off=off,
+            offered=offered,
+            opens=opens,
+            reopens=reopens,
+            links=links,
+            table=table,
+            hidden={each.chain: found for each in links if (found := table.hidden.get(each.chain))} if offered else {},
+            price=price,
+            ratio=self._calibrations.ratio(request.model, store),
+            own=self._scales.fixed(request),
+            knobs=self._knobs(request, price, agent, offered=offered),
+        )
 
-    def _behind(self, scene: Scene, table: Table, knobs: Knobs, *, opens: bool) -> tuple[Reminded | None, Prefetched | None]:
+    def _toolset(self, case: _Case) -> _Toolset:
+        """Our tools for this request, and what was found with them earlier as this provider can be told of it."""
+        request, dialect, store = case.request, case.dialect, case.store
+        if not case.offered:
+            return _Toolset()
+        sent = case.table.sent.time if case.table.sent else None
+        allowed = self.deferrals.allowed(request, dialect, case.upstream)
+        opening = Opening(request, case.links, case.opens, sent, case.now, case.price, case.own, case.knobs.window, allowed)
+        decided = self.offering.of(opening, store)
+        specs = _offered(request, dialect, decided.offer)
+        deferred = decided.offer.deferred and allowed and any(spec.name == FIND for spec in specs)
+        recalled = self.deferrals.recalled(case.links, case.hidden, dialect, store, deferred=deferred)
+        if deferred:
+            theirs = {tool.name for tool in request.tools}
+            specs = deferring(specs, [each for each in recalled.tools if each.name not in theirs])
+        return _Toolset(specs, recalled.spelled, decided, deferred)
+
+    def _behind(self, case: _Case, made: Plan, moment: Moment) -> tuple[Reminded | None, Prefetched | None]:
         """What is told of earlier work with a new prompt, and what it will need next."""
-        reminded = None
-        if self._reminding is not None and is_new_prompt(scene.last, table):
-            reminded = self._reminding.ahead(scene, opens=opens)
+        known, hidden = (Table(), {}) if case.reopens else (case.table, case.hidden)
+        last, reminded = case.links[-1], None
+        if not case.offered or last.chain in known.hidden:
+            return None, None
+        free = round(case.knobs.window / case.ratio) - moment.fixed - made.tokens
+        scene = Scene(last, case.dialect, case.request, case.links, made.shown, hidden, free, moment.count, case.now)
+        if self._reminding is not None and is_new_prompt(last, known):
+            reminded = self._reminding.ahead(scene, opens=case.opens)
         if reminded is not None:
-            hidden, free = {**scene.hidden, reminded.hidden.chain: reminded.hidden}, scene.free - reminded.told.tokens
-            scene = replace(scene, hidden=hidden, free=free)
-        prefetched = _ahead(self._prefetcher, scene, table, knobs.prefetch) if self._prefetcher is not None else None
-        return reminded, prefetched
+            told = {**hidden, reminded.hidden.chain: reminded.hidden}
+            scene = replace(scene, hidden=told, free=free - reminded.told.tokens)
+        prefetcher = self._prefetcher
+        return reminded, _ahead(prefetcher, scene, known, case.knobs.prefetch) if prefetcher is not None else None
 
     def _as_planned(
         self, own: Request, links: Sequence[Link], made: Plan, hidden: Mapping[Chain, Hidden], dialect: Dialect
@@ -445,29 +505,19 @@ def _hold_to_the_rules(
             raise Forbidden(f"rule {first.invariant} at {first.where}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Scene:
-    price: Price
-    fixed: int
-    """Tokens of what stands before the messages."""
-    own: int
-    """The same without our tools: nobody would send those along with everything."""
-    ratio: float
-    now: float
-
-
-def _estimate(made: Plan, lines: Sequence[Line], table: Table, scene: _Scene) -> Bill:
+def _estimate(made: Plan, lines: Sequence[Line], case: _Case, fixed: int) -> Bill:
     """What the prompt costs under the provider's cache rules, beside what sending everything would have."""
-    known = table.sent.head if table.sent else None
+    latest, price = case.table.sent, case.price
+    known = latest.head if latest else None
     at = next((index for index in range(len(lines) - 1, -1, -1) if lines[index].chain == known), -1) if known else -1
-    cold = at < 0 or table.sent is None or scene.now - table.sent.time > scene.price.ttl
+    cold = at < 0 or latest is None or case.now - latest.time > price.ttl
     before = sum(line.whole for line in lines[: at + 1])
 
     def billed(fixed: int, prompt: int, kept: int) -> Usage:
-        return charge(scene.price, round((fixed + prompt) * scene.ratio), round((fixed + kept) * scene.ratio), cold=cold)
+        return charge(price, round((fixed + prompt) * case.ratio), round((fixed + kept) * case.ratio), cold=cold)
 
-    sent, whole = billed(scene.fixed, made.tokens, made.kept), billed(scene.own, made.whole, before)
-    return Bill(model="", upstream="", sent=sent, whole=whole)
+    sent, whole = billed(fixed, made.tokens, made.kept), billed(case.own, made.whole, before)
+    return Bill(model=case.request.model, upstream=case.upstream, sent=sent, whole=whole, broke=made.broke or "")
 
 
 def _reply_room(request: Request) -> int:
