@@ -13,6 +13,7 @@ import pytest
 from hotset.testing import Call, RamStore, Say
 from hotset.testing.upstream.faults import Gzipped
 from hotset.window.birth import content_id
+from hotset.window.tools import SPECS
 from tests.proxy.talking import OURS, Talk, asked, assert_each_extends_the_one_before, code, looking, tools, with_a_result
 from tests.proxy.test_leaving import wait_until
 from tests.proxy.wire import DIALECTS, call, post, question
@@ -186,6 +187,25 @@ def test_switched_off_every_byte_goes_through_again(pair, dialect, stream, switc
     assert [request.header("x-hotset-window") for request in world.upstream.requests] == [""] * 3
 
 
+@pytest.mark.parametrize("inject", [False, True])
+def test_a_client_that_has_our_tools_over_mcp_has_the_window_and_no_second_copy_of_them(pair, dialect, stream, inject):
+    retrieve = next(spec for spec in SPECS if spec.name == "retrieve_context")
+    [brought] = tools(dialect, "mcp__hotset__retrieve_context")
+    brought.get("function", brought)["description"] = retrieve.description
+    own = [*tools(dialect, "read_file"), brought]
+    world = pair([looking("a.py"), Say("Read.")], strict=True, inject=inject)
+    talk = Talk(world.address, dialect, stream, extra={"tools": own})
+
+    talk.say("Read it.")
+    talk.results(code())
+
+    first, second = world.upstream.requests
+    assert first.body == talk.sent[0]
+    assert [tool.name for tool in asked(second).tools] == ["read_file", "mcp__hotset__retrieve_context"]
+    assert content_id(code().encode()) in second.body.decode()
+    assert len(second.body) < len(talk.sent[1]) / 2
+
+
 @pytest.mark.row("C9")
 def test_one_session_switched_off_leaves_the_others_on(pair, dialect):
     world = pair(lambda request: Say("Yes."))
@@ -232,6 +252,7 @@ def test_switched_off_a_request_goes_out_before_it_is_counted_and_is_counted_all
     assert first.sent == replace(first.whole, output=first.sent.output)
     assert first.sent.cache_read == 0
     assert second.sent.cache_read > 3000
+    assert second.sent == replace(second.whole, output=second.sent.output), "what is sent as it came saves nothing"
 
 
 @pytest.mark.parametrize("coding", ["zstd", "gzip"])

@@ -100,3 +100,30 @@ def test_a_small_window_gets_shorter_excerpts():
 
     assert _last(talk, Knobs(window=16_000)).tokens < _last(talk, Knobs(window=128_000)).tokens / 3
     assert _last(talk, Knobs(window=128_000)).text == _last(talk, Knobs(window=1_000_000)).text
+
+
+@pytest.mark.row("C2")
+def test_what_changed_back_is_not_said_to_be_unchanged():
+    first = code(60)
+    second = first.replace("return a + b + 79190\n", "return a * b\n")
+    third = first.replace("return a + b + 0\n", "return b - a\n")
+    talk = Talk().user("Edit it, and look again.")
+
+    told = [_last(talk.step(text, path="a.py")) for text in (first, first, second, second, first, second, third)]
+
+    assert [row.form for row in told] == [Form.FULL, Form.ECHO, Form.CHANGE, Form.ECHO, Form.ECHO, Form.CHANGE, Form.CHANGE]
+    _, same, changed, still, back, again, other = (row.text.decode() for row in told)
+    assert "the same result as above, unchanged" in same
+    assert "the same result as above" not in still + back
+    assert "the same as the last result of this call, of which the changed lines stand above" in still
+    assert 'not that of the last time; it is exactly that earlier result above which begins "def f_0(a, b):"' in back
+    assert changed == again  # each compares with the one that stands whole, which was the last
+    assert "as the last result of the same call that stands whole above" in other
+    assert "return a * b" not in other
+
+
+@pytest.mark.row("C2")
+def test_another_call_with_the_same_result_points_to_it():
+    talk = Talk().user("Look.").step(code(60), path="a.py").step(code(60), path="b.py")
+
+    assert "the same result as above, unchanged" in _last(talk).text.decode()

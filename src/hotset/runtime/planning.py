@@ -34,11 +34,11 @@ from hotset.store.port import Store
 from hotset.window.arguments import spoken
 from hotset.window.deferring import ANCHOR, at_once, deferring
 from hotset.window.ghosts import beside
-from hotset.window.plan import Moment, plan
+from hotset.window.plan import Moment, latest_sent, plan
 from hotset.window.prefetch import Judged
 from hotset.window.price import charge, price_of
 from hotset.window.toolbox_tools import FIND
-from hotset.window.tools import OUR_TOOLS, SPECS
+from hotset.window.tools import OUR_TOOLS, SPECS, brings_ours
 
 _MOST_TABLES = 256
 """Lines of conversations whose page table is held in memory."""
@@ -317,7 +317,8 @@ class Planner:
         self, request: Request, dialect: Dialect, store: Store, now: float, upstream: str, *, off: bool, agent: str
     ) -> _Case:
         price = self._price(request.model, upstream)
-        offered = not off and self._config.inject and dialect.injectable(request, OUR_TOOLS)
+        brought = brings_ours(request.tools)
+        offered = not off and not brought and self._config.inject and dialect.injectable(request, OUR_TOOLS)
         links = self._linked.of(request)
         opens = _opens(request)
         alone = opens and self._prefetcher is None and (self._reminds_nothing or not offered)
@@ -340,7 +341,7 @@ class Planner:
             price=price,
             ratio=self._calibrations.ratio(request.model, store),
             own=self._scales.fixed(request),
-            knobs=self._knobs(request, price, agent, offered=offered),
+            knobs=self._knobs(request, price, agent, askable=offered or brought),
         )
 
     def _toolset(self, case: _Case) -> _Toolset:
@@ -397,11 +398,11 @@ class Planner:
         changed = replace(own, messages=tuple(messages))
         return dialect.reveal(changed, kept, hidden) if hidden else changed
 
-    def _knobs(self, request: Request, price: Price, agent: str, *, offered: bool) -> Knobs:
+    def _knobs(self, request: Request, price: Price, agent: str, *, askable: bool) -> Knobs:
         room = price.window - min(_reply_room(request), price.longest_reply)
         knobs = replace(self._config.knobs_for(agent), window=min(self._config.budget or room, room))
         # Without our tools the model could not ask for what is missing: then pages leave only where the window would overflow.
-        return knobs if offered else replace(knobs, limit=NEVER, limits={}, tools={}, echo=False, early=False, most=0)
+        return knobs if askable else replace(knobs, limit=NEVER, limits={}, tools={}, echo=False, early=False, most=0)
 
     def _table(self, links: Sequence[Link], store: Store | None) -> Table:
         now = self._monotonic()
@@ -447,9 +448,9 @@ def _latest(links: Sequence[Link]) -> Iterator[Link]:
 
 
 def _as_it_came(lines: Sequence[Line], table: Table) -> Plan:
-    """The plan that changes nothing."""
-    whole = sum(line.whole for line in lines)
-    return Plan(dict(table.shown), tokens=whole, whole=whole, kept=table.sent.tokens if table.sent else 0)
+    """The plan that changes nothing, and so saves nothing."""
+    whole = [line.whole for line in lines]
+    return Plan(dict(table.shown), tokens=sum(whole), whole=sum(whole), kept=sum(whole[: latest_sent(lines, table) + 1]))
 
 
 def _ahead(prefetcher: Prefetcher, scene: Scene, table: Table, knobs: Prefetch) -> Prefetched | None:
@@ -508,8 +509,7 @@ def _hold_to_the_rules(
 def _estimate(made: Plan, lines: Sequence[Line], case: _Case, fixed: int) -> Bill:
     """What the prompt costs under the provider's cache rules, beside what sending everything would have."""
     latest, price = case.table.sent, case.price
-    known = latest.head if latest else None
-    at = next((index for index in range(len(lines) - 1, -1, -1) if lines[index].chain == known), -1) if known else -1
+    at = latest_sent(lines, case.table)
     cold = at < 0 or latest is None or case.now - latest.time > price.ttl
     before = sum(line.whole for line in lines[: at + 1])
 

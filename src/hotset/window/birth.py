@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ _AGAIN = 4
 _ID_LENGTH = 12
 _INDEXED = 200_000  # characters that are looked at for names
 _LOOKED_BACK = 12  # pieces: the latest few calls tell what is looked for; older ones looked for something else
+_BEGINS, _BEGINS_SHOWN = 1000, 80  # characters of a result by which one is told from another
 _NONE: Mapping[int, Shown] = {}
 _SAYING = frozenset({Kind.PROMPT, Kind.RESPONSE})
 
@@ -102,6 +104,11 @@ class Result(NamedTuple):  # of every result in every plan, like the next: made 
     arguments: bytes
 
     @property
+    def call(self) -> tuple[str, bytes]:
+        """What makes two calls the same."""
+        return self.piece.tool, self.arguments
+
+    @property
     def kind(self) -> Kind:
         """What a shell prints of a file is output like any other: only what a tool for files read is read to be edited."""
         kind = self.piece.kind
@@ -126,28 +133,35 @@ class Seen:
     whole: set[bytes] = field(default_factory=set)
     """Results of which nothing was left out."""
     shortened: set[bytes] = field(default_factory=set)
+    changed: set[bytes] = field(default_factory=set)
+    """Results that are shown as what changed since another one."""
     latest: dict[tuple[str, bytes], bytes] = field(default_factory=dict)
     """The latest result of the same call that is shown whole, by tool and arguments."""
+    last: dict[tuple[str, bytes], bytes] = field(default_factory=dict)
+    """The latest result of the same call, in whatever form."""
 
     def note(self, result: Result, row: Shown | None) -> None:
-        content = result.piece.content
+        content, call = result.piece.content, result.call
+        if result.arguments:
+            self.last[call] = content
         if row is None or row.form is Form.FULL or (row.form is Form.EXCERPT and _is_complete(row, content)):
             self.whole.add(content)
             if result.arguments:
-                self.latest[result.piece.tool, result.arguments] = content
+                self.latest[call] = content
         elif row.form is Form.EXCERPT:
             self.shortened.add(content)
+        elif row.form is Form.CHANGE:
+            self.changed.add(content)
 
     def bears(self, result: Result, row: Shown) -> bool:
         """Does what this row points to still stand? True where it points to nothing."""
-        piece = result.piece
         if row.form is Form.ECHO:
-            return piece.content in self.whole
-        if row.form is not Form.CHANGE:
+            told = _echo(result, self)
+        elif row.form is Form.CHANGE:
+            told = _change(result, result.piece.content.decode("utf-8", "replace"), self)
+        else:
             return True
-        before = self.latest.get((piece.tool, result.arguments))
-        text = piece.content.decode("utf-8", "replace")
-        return before is not None and _changed(before, text, piece).encode("utf-8", "replace") == row.text
+        return told.encode("utf-8", "replace") == row.text
 
     def limit(self, result: Result, knobs: Knobs) -> Limit:
         limit = knobs.limit_of(result.kind, result.piece.tool)
@@ -166,11 +180,10 @@ def _born(result: Result, limit: Limit, sought: Sought, seen: Seen, knobs: Knobs
         return Form.FULL, ""
     text = piece.content.decode("utf-8", "replace")
     if knobs.echo and len(text) > LEAST:
-        if piece.content in seen.whole:
-            return Form.ECHO, _echo(piece)
-        before = seen.latest.get((piece.tool, result.arguments))
-        if before is not None and (changed := _changed(before, text, piece)):
-            return Form.CHANGE, changed
+        if told := _echo(result, seen):
+            return Form.ECHO, told
+        if told := _change(result, text, seen):
+            return Form.CHANGE, told
     return _excerpt(result, text, limit, sought, knobs) if limit.over else (Form.FULL, "")
 
 
@@ -203,22 +216,40 @@ def _index(text: str, shown: str, room: int) -> Iterator[str]:
         yield f"[hotset: names in what was left out: {' '.join(told)}]"
 
 
-def _echo(piece: Piece) -> str:
-    size = f"{len(piece.content):,} characters"
-    return (
-        f"[hotset: the same result as above, unchanged ({size}, not repeated); "
-        f'retrieve_context(id="{content_id(piece.content)}") shows it again]'
-    )
+def _echo(result: Result, seen: Seen) -> str:
+    """Where the same result stands already; nothing where it does not. What changed back must not seem to be unchanged."""
+    content, last = result.piece.content, seen.last.get(result.call)
+    size = f"{len(content):,} characters, not repeated"
+    again = f'retrieve_context(id="{content_id(content)}") shows it again]'
+    if content in seen.whole and last in (None, content):
+        return f"[hotset: the same result as above, unchanged ({size}); {again}"
+    if content in seen.whole:
+        return (
+            "[hotset: this call's result is not that of the last time; it is exactly that earlier result above which begins"
+            f" {json.dumps(_beginning(content), ensure_ascii=False)} ({size}); {again}"
+        )
+    if content == last and content in seen.changed:
+        return f"[hotset: the same as the last result of this call, of which the changed lines stand above ({size}); {again}"
+    return ""
 
 
-def _changed(before: bytes, text: str, piece: Piece) -> str:
-    """What changed since the same call was made last; nothing where that is no shorter to say."""
-    difference = changes(before.decode("utf-8", "replace"), text)
+def _beginning(content: bytes) -> str:
+    lines = (line.strip() for line in content[:_BEGINS].decode("utf-8", "replace").splitlines())
+    return next((line for line in lines if line), "")[:_BEGINS_SHOWN]
+
+
+def _change(result: Result, text: str, seen: Seen) -> str:
+    """What changed since the result of the same call that stands whole; nothing where that is no shorter to say."""
+    before = seen.latest.get(result.call)
+    difference = changes(before.decode("utf-8", "replace"), text) if before is not None else ""
     if not difference:
         return ""
+    compared = "the result of the same call above, except for these lines (- as it was"
+    if seen.last.get(result.call) != before:  # what came since stands there as changes only
+        compared = "the last result of the same call that stands whole above, except for these lines (- as it was there"
     told = (
-        "[hotset: as the result of the same call above, except for these lines (- as it was, + as it is now); "
-        f'retrieve_context(id="{content_id(piece.content)}") shows it whole]\n{difference}'
+        f"[hotset: as {compared}, + as it is now); "
+        f'retrieve_context(id="{content_id(result.piece.content)}") shows it whole]\n{difference}'
     )
     return told if len(told) <= _WORTH * len(text) else ""
 

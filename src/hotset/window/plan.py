@@ -15,7 +15,7 @@ from hotset.window.evict import evict
 from hotset.window.moment import Moment
 from hotset.window.weighing import by_message, weigh
 
-__all__ = ["Moment", "plan"]
+__all__ = ["Moment", "latest_sent", "plan"]
 
 
 def plan(lines: Sequence[Line], table: Table, knobs: Knobs, moment: Moment) -> Plan:
@@ -24,7 +24,7 @@ def plan(lines: Sequence[Line], table: Table, knobs: Knobs, moment: Moment) -> P
     shown = dict(table.shown)
     if not all(spot.chain in here for spot in shown):  # seldom: the line was rewound
         shown = {spot: row for spot, row in shown.items() if spot.chain in here}
-    sent = _sent(lines, table)
+    sent = latest_sent(lines, table)
     came = weigh(lines, by_message(shown.values()), sent, _lost(sent, table, moment))
     fresh = births(came, knobs, moment)
     departure = evict(came.after(fresh), knobs, moment)
@@ -43,7 +43,7 @@ def plan(lines: Sequence[Line], table: Table, knobs: Knobs, moment: Moment) -> P
     )
 
 
-def _sent(lines: Sequence[Line], table: Table) -> int:
+def latest_sent(lines: Sequence[Line], table: Table) -> int:
     """The index of the last line of the latest request; -1 where there was none."""
     if table.sent is None:
         return -1

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from hotset.errors import Malformed
-from hotset.nouns.message import ToolSpec
+from hotset.nouns.message import Tool, ToolSpec
 from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import (
     END,
@@ -98,6 +98,13 @@ SPECS = (
 """In the order in which they are offered."""
 
 OUR_TOOLS = frozenset(spec.name for spec in SPECS)
+
+_SIGN = SPECS[0].description.partition(",")[0].encode()
+
+
+def brings_ours(tools: Iterable[Tool]) -> bool:
+    """Does the client have our tools by itself, over MCP? Clients give them names of their own, or put them into a namespace."""
+    return any(_SIGN in tool.raw for tool in tools)
 
 
 def parse_call(name: str, arguments: bytes) -> Retrieval:
