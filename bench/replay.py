@@ -155,6 +155,10 @@ class Watched:
         return self.policy.extra
 
     @property
+    def tools(self) -> int:
+        return self.policy.tools
+
+    @property
     def departures(self) -> int:
         return getattr(self.policy, "departures", 0)
 

@@ -26,6 +26,7 @@ _HALF = Figures(
     distances=[1, 2, 30],
     seconds=[0.001] * 19 + [0.5],
     each={"a": 60.0, "b": 60.0},
+    tools_cost=10.0,
 )
 
 
@@ -42,6 +43,7 @@ def test_a_row_is_in_percent_of_full_history():
     assert (told.mean_prompt, told.peak_prompt, told.over_window_pct) == (50, 90, 0.0)
     assert (told.prefix_breaks, told.prefix_kept_pct, told.evictions) == (3, 70.0, 2)
     assert (told.plan_ms_p95, told.miss_distance_p50, told.miss_distance_p90) == (1.0, 2, 30)
+    assert told.tools_pct == 5.0
 
 
 def test_the_dearest_session_is_judged_by_its_own_full_history():
@@ -175,9 +177,17 @@ def _report(sessions: int, ours: Row, over: float = 0.0) -> Report:
 @pytest.mark.parametrize(
     ("cost", "faults", "told"),
     [
-        (60.0, 8.4, "cost 40 % less than sending everything; 8 of 100 actions would have had to fetch something back, which"),
-        (103.0, 0.3, "cost 3 % more than sending everything; fewer than 1 of 100 actions"),
-        (99.8, 0.0, "cost as much as sending everything; no action would have had to fetch anything back."),
+        (
+            55.0,
+            8.4,
+            "cost 40 % less than sending everything, its own tools included; 8 of 100 actions would have had to fetch",
+        ),
+        (98.0, 0.3, "cost 3 % more than sending everything, its own tools included; fewer than 1 of 100 actions"),
+        (
+            94.8,
+            0.0,
+            "cost as much as sending everything, its own tools included; no action would have had to fetch anything back.",
+        ),
     ],
 )
 def test_the_sentence_under_the_table_says_what_it_means_for_the_user(cost: float, faults: float, told: str):

@@ -48,6 +48,7 @@ class Baseline:
     conversation: Conversation
     rules: Rules
     extra: float = 0.0
+    tools: int = 0
     departures: int = 0
     """How many times something left."""
     blocks: list[Block] = field(default_factory=list)

@@ -46,6 +46,8 @@ class Figures:
     """Time of each plan."""
     each: dict[str, float] = field(default_factory=dict)
     """The cost of each conversation, faults paid."""
+    tools_cost: float = 0.0
+    """Of the tools that a policy puts before every prompt, by which a model asks for what is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ def measure(studied: Studied, policy: Policy, rules: Rules, figures: Figures, cl
         cold = rules.ttl is not None and now - last > rules.ttl
         usage = charge(rules.price, prompt, kept, cold=cold or not before)
         cost += units(rules.price, usage)
+        with_tools = charge(rules.price, prompt + policy.tools, kept + policy.tools, cold=cold or not before)
+        figures.tools_cost += units(rules.price, with_tools) - units(rules.price, usage)
         figures.calls += 1
         figures.prompt += prompt
         figures.read += usage.cache_read

@@ -44,6 +44,8 @@ class Row:
     miss_distance_p50: int
     """How many calls before a fault the text that it wanted was last said."""
     miss_distance_p90: int
+    tools_pct: float
+    """What the tools by which a model asks for more add to the cost, in percent of full history's; in none of the costs above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ def row(figures: Figures, full: Figures) -> Row:
         dearest_session_p95=round(100 * _quantile(ratios, 0.95), _DIGITS),
         miss_distance_p50=round(_quantile(figures.distances, 0.5)),
         miss_distance_p90=round(_quantile(figures.distances, 0.9)),
+        tools_pct=_percent(figures.tools_cost, full.cost),
     )
 
 
@@ -90,7 +93,8 @@ def meaning(report: Report, name: str, full: str) -> str:
     """What one policy's row says to the person whose sessions these are."""
     ours, everything = report.policies[name], report.policies.get(full)
     these = "this session" if report.sessions == 1 else f"these {report.sessions:,} sessions"
-    sentence = f"On {these} hotset would have cost {_beside(ours.cost_with_faults_pct)} sending everything; {_faults(ours)}."
+    cost = _beside(ours.cost_with_faults_pct + ours.tools_pct)
+    sentence = f"On {these} hotset would have cost {cost} sending everything, its own tools included; {_faults(ours)}."
     if everything is None or not everything.over_window_pct:
         return sentence
     over = max(1, round(everything.over_window_pct))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Protocol
 
 from hotset.nouns.knobs import Knobs
@@ -14,6 +15,7 @@ from hotset.replay.needs import Said
 from hotset.tokens import count
 from hotset.window.arguments import spoken
 from hotset.window.plan import Moment, plan
+from hotset.window.tools import SPECS
 
 
 @dataclass(eq=False, slots=True)
@@ -36,11 +38,22 @@ class Block:
 NOTHING = Block("", 0)
 
 
+@cache
+def _our_tools() -> int:
+    """Tokens of their schema, which every request of ours pays for."""
+    return sum(count(text) for spec in SPECS for text in (spec.name.encode(), spec.description.encode(), spec.parameters))
+
+
 class Policy(Protocol):
     """One conversation under one policy."""
 
     extra: float
     """What the policy itself has cost so far, in units of an uncached input token: the writing of summaries."""
+
+    @property
+    def tools(self) -> int:
+        """Tokens of the tools that it puts before every prompt."""
+        ...
 
     def show(self, upto: int, now: float) -> Sequence[Block]:
         """What a call sees of the first `upto` messages. Called with growing numbers."""
@@ -66,6 +79,7 @@ class Everything:
     conversation: Conversation
     blocks: list[Block] = field(default_factory=list)
     extra: float = 0.0
+    tools: int = 0
 
     def show(self, upto: int, now: float) -> Sequence[Block]:
         del now
@@ -85,6 +99,7 @@ class Planned:
     knobs: Knobs
     price: Price
     extra: float = 0.0
+    tools: int = field(default_factory=_our_tools)
     departures: int = 0
     causes: dict[Cause, int] = field(default_factory=dict)
     _rows: dict[Spot, Shown] = field(default_factory=dict)
