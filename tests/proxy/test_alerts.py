@@ -6,13 +6,16 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hotset.config import load
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.turn import Event
+from hotset.runtime.ledger import over_store
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.proxy.address import ask
 from hotset.testing import Say, ScriptedUpstream
@@ -111,3 +114,23 @@ def test_results_that_are_pointed_to_are_no_cause_for_an_alert_nor_are_they_wher
 
     assert figures["dedup_hit_pct"] == hits
     assert "dedup_hit_pct" not in standing
+
+
+@pytest.mark.row("C8")
+def test_what_is_told_since_the_start_is_what_is_told_of_the_same_turns_later(tmp_path):
+    """Each session is set right by its own provider's reports, while it runs and afterwards."""
+
+    def play(proxy: LocalProxy) -> None:
+        for number in range(3):
+            talk = Talk(proxy.address, "anthropic")
+            talk.say(f"read, {number} " + WORDS * number)
+            for _ in range(number * 3):
+                talk.say("go on")
+        reads(code())(proxy)
+
+    figures, _, _ = told(tmp_path, play, knobs=SHORTENING)
+    with closing(SqliteStore.open(tmp_path)) as store:
+        later, _ = over_store(store, load(data=str(tmp_path), project=str(tmp_path), environ={}), 0.0)
+
+    same = ("turns", "prompt_per_turn", "whole_per_turn", "spent_dollars", "saved_dollars", "saved_pct")
+    assert {name: figures[name] for name in same} == {name: pytest.approx(asdict(later)[name]) for name in same}

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 ARRANGEMENT = memory_id(MemoryKind.ARRANGEMENT, "arrangement")
 """The one record that says how memories are shown in this store."""
 
-SECONDS = 1.0
+SECONDS = 3.0
 """Of a search, where a model waits for it."""
 
 OPENING = 3.0

@@ -10,6 +10,7 @@ from functools import partial, reduce
 from hotset.dialects.port import Dialect
 from hotset.dialects.view import Round, View
 from hotset.errors import HotsetError
+from hotset.nouns.bill import Bill
 from hotset.nouns.call import Call, header
 from hotset.nouns.deposit import Billed, Deposit, Hid, Planned, Remembered
 from hotset.nouns.link import link
@@ -26,12 +27,12 @@ from hotset.runtime.offering import prompt_in
 from hotset.runtime.planning import Forbidden, Prepared, Unplanned
 from hotset.runtime.prefetches import Prefetches
 from hotset.runtime.prefetching import judged_event, offered_event
-from hotset.runtime.record import Record
+from hotset.runtime.record import KEEPING, Record
 from hotset.runtime.reminding import Reminded
 from hotset.runtime.seeing import sees
 from hotset.runtime.using import Using
 from hotset.store.port import Store
-from hotset.window.repeats import NO_REPEATS, repeats
+from hotset.window.repeats import NO_REPEATS, Repeats, repeats
 
 _SWITCH = b"x-hotset-window"
 """A client that sends `off` in this header gets its requests through as they are."""
@@ -185,8 +186,13 @@ class Sending:
             refaults=self.faults.refaults,
         )
         again = repeats(self.prepared.links, self.prepared.plan.fresh) if self.prepared.knobs.echo else NO_REPEATS
-        self.machine.billed(bill, self.prepared.window, again)
         self.record.also(Billed(self.record.id, bill))
+        self.machine.background.spawn(self._billed(bill, self.prepared.window, again), KEEPING)
+
+    async def _billed(self, bill: Bill, window: int, again: Repeats) -> None:
+        """Under its session: each is set right by its own provider's reports."""
+        ref = await self.record.ref(_PLACE_SECONDS)
+        self.machine.billed(replace(bill, session=ref.session) if ref is not None else bill, window, again)
 
     async def _prepare(self, request: Request, store: Store) -> None:
         off = self.machine.config.off or header(self.call.headers, _SWITCH).strip().lower() == "off"

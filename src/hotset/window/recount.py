@@ -45,6 +45,10 @@ class Recount:
     def add(self, bill: Bill) -> Recounted:
         before = self._latest
         scale = self._scale(bill)
+        if bill.sent == bill.whole:  # everything was sent: what the provider counted is what there was
+            counted = _scaled(bill.sent, scale)
+            self._latest = _Turn(bill, scale, _prompt(counted))
+            return Recounted(counted, counted)
         if before is not None and self._extends(before.bill, bill):
             read = before.whole
             new = self._new(before.bill.whole, bill.whole) * self._scale_of_new(before, bill, scale)
