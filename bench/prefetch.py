@@ -124,13 +124,13 @@ def judged(found: Set, weights: Sequence[float], which: Which, came: Which, most
 
 
 def _best(case: Case, sure_of: Sequence[float], which: Which) -> list[tuple[float, Find]]:
-    """The best of each file, the best first."""
+    """The likeliest file first, of each the stretch that fits best."""
     judged = ((sure, find) for sure, find in zip(sure_of, case.finds, strict=True) if which(find))
     ranked = sorted(judged, key=lambda each: (-each[0], -each[1].time))
-    first: dict[str, tuple[float, Find]] = {}
+    of_file: dict[str, list[tuple[float, Find]]] = {}
     for sure, find in ranked:
-        first.setdefault(find.path, (sure, find))
-    return list(first.values())
+        of_file.setdefault(find.path, []).append((sure, find))
+    return [max(finds, key=lambda each: each[1].fit) for finds in of_file.values()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from hotset.sources.history.reading import title
 from hotset.tokens import count
 from hotset.window.arguments import spoken
 from hotset.window.names import names
-from hotset.window.prefetch import WITHIN, Prompt, Signs, agreed, asked_in, is_file, queries, stands, weigh
+from hotset.window.prefetch import WITHIN, Prompt, Signs, agreed, asked_in, fit, is_file, queries, stands, weigh
 from hotset.window.price import units
 
 _PATIENCE = 10.0  # seconds of a search: here nobody waits
@@ -53,6 +53,8 @@ class Find:
     path: str
     signs: Signs
     cosine: float
+    fit: float
+    """How well it answers the prompt, beside others of its file."""
     is_file: bool
     time: float
     tokens: int
@@ -295,6 +297,7 @@ def _find(found: tuple[Hit, Signs], acts: Sequence[_Act], said: Sequence[Said], 
         path=entry.path,
         signs=told,
         cosine=hit.by_meaning or 0.0,
+        fit=fit(hit, told),
         is_file=is_file(entry),
         time=entry.time,
         tokens=count(entry.text.encode()),

@@ -192,3 +192,15 @@ def test_what_nobody_touched_is_wasted_after_some_actions_and_not_before():
     assert expanded is not None
     assert wasted.verdict is Verdict.WASTED
     assert expanded.verdict is Verdict.EXPANDED
+
+
+@pytest.mark.row("V7")
+def test_of_a_file_the_stretch_that_answers_the_prompt_is_shown_whatever_makes_its_file_likely():
+    """The weights that say how likely a file is used speak of files: a word more in a stretch is not to make it less likely."""
+    imports = replace(entry(1, "src/shop/basket.py"), lines=(1, 12))
+    rounding = replace(entry(2, "src/shop/basket.py"), lines=(40, 51))
+    found = [Hits((Hit(rounding, 2.0, 20.0, 0.8), Hit(imports, 0.5, 4.0, 0.3)))]
+
+    made = offered(found, replace(ON, excerpt=0.1, hint=0.99), weights=WEIGHTS)
+
+    assert [each.entry.lines for each in made.excerpts] == [(40, 51)]

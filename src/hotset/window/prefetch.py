@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from enum import StrEnum
 from itertools import islice
@@ -205,13 +205,13 @@ def offer(
     """What to offer with a prompt: nothing that stands in `window`, and no more than its share of the `free` tokens."""
     if knobs.mode is Prefetching.OFF or not prompt.text.strip():
         return Offer()
-    finds = [(hit.entry, signs) for hit, signs in weigh(prompt, found) if agreed(hit)]
+    finds = [(hit, signs) for hit, signs in weigh(prompt, found) if agreed(hit)]
     room = _Room(int(free * knobs.share) - count(ABOVE.encode()), count)
     taken: set[str] = set()
     excerpts: list[Offered] = []
     hints: list[Offered] = []
     if knobs.mode is Prefetching.ON:
-        for sure, entry in _likely(((e, s) for e, s in finds if is_file(e)), weights.excerpt, knobs.excerpt):
+        for sure, entry in _likely([each for each in finds if is_file(each[0].entry)], weights.excerpt, knobs.excerpt):
             if len(excerpts) < knobs.excerpts and entry.path not in taken and not stands(entry.text, window):
                 excerpts += room.take(entry, sure, _excerpt(entry, sure, knobs.lines))
                 taken.update(each.entry.path for each in excerpts)
@@ -272,10 +272,18 @@ class _Room:
         return [Offered(entry, confidence, text, tokens)]
 
 
-def _likely(finds: Iterable[tuple[Entry, Signs]], weights: Sequence[float], least: float) -> list[tuple[float, Entry]]:
-    """The likeliest first; of equally likely ones the latest."""
-    judged = ((likelihood(signs, weights), entry) for entry, signs in finds)
-    return sorted((each for each in judged if each[0] >= least), key=lambda each: (-each[0], -each[1].time, each[1].id))
+def fit(hit: Hit, signs: Signs) -> float:
+    """How well a stretch answers the prompt, beside others of its file; its signs speak of files."""
+    return signs.words + (hit.by_meaning or 0.0)
+
+
+def _likely(finds: Sequence[tuple[Hit, Signs]], weights: Sequence[float], least: float) -> list[tuple[float, Entry]]:
+    """The likeliest files first, of equally likely ones the latest; of each file the stretches that fit best first."""
+    judged = [(likelihood(signs, weights), fit(hit, signs), hit.entry) for hit, signs in finds]
+    likely = sorted((each for each in judged if each[0] >= least), key=lambda each: (-each[0], -each[2].time, each[2].id))
+    files = {path: place for place, path in enumerate(dict.fromkeys(entry.path for _, _, entry in likely))}
+    likely.sort(key=lambda each: (files[each[2].path], -each[1]))
+    return [(sure, entry) for sure, _, entry in likely]
 
 
 def _excerpt(entry: Entry, confidence: float, lines: int) -> str:
