@@ -91,6 +91,25 @@ def test_a_new_generation_that_was_cut_off_is_continued(folder):
         assert _finds(index, 3)
 
 
+class _Dead(HashingEmbedder):
+    """An embedder that went away."""
+
+    def embed(self, texts):
+        raise OSError("nobody answers")
+
+
+def test_a_generation_that_another_embedder_began_and_nobody_goes_on_with_leaves(folder):
+    with LocalIndex(folder, _Dead(64, "new"), folds=False) as index:
+        assert not index.fold()
+        assert index.state().building is not None
+
+    with LocalIndex(folder, _OLD, folds=False) as index:
+        index.fold()
+        assert index.state().building is None
+        assert _finds(index, 7)
+    assert len([path for path in folder.iterdir() if path.is_dir()]) == 1
+
+
 def test_other_rules_of_sealing_ask_for_everything_again_and_the_old_entries_leave_last(folder):
     with LocalIndex(folder, _OLD, sealing=2, folds=False) as index:
         assert index.watermark("code") == 0

@@ -62,6 +62,17 @@ class Generations:
                 connection.executemany("DELETE FROM gone WHERE doc = ?", ((doc,) for doc in forgotten))
                 _shorten_tail(connection, generation.folded)
 
+    def drop_abandoned(self, identity: str) -> bool:
+        """While one of this identity serves, what others began and did not finish is nobody's. Was there any?"""
+        every = self.every()
+        if not any(each.serving and each.identity == identity for each in every):
+            return False
+        left = [(each.number,) for each in every if not each.serving and each.identity != identity]
+        if left:
+            with self._rows.writing() as connection:
+                connection.executemany("DELETE FROM generation WHERE number = ? AND NOT serving", left)
+        return bool(left)
+
     def condemn(self, generation: int) -> bool:
         """Its files are damaged: one that serves goes on as far as it can while another one is made. Was it still there?"""
         with self._rows.writing() as connection:

@@ -65,7 +65,8 @@ class Folding:
         with self._lock:
             self._entries.drop_outdated()
             generation = self._target()
-            waited = self._behind(generation)
+            waited = self._generations.drop_abandoned(self._identity)
+            waited = self._behind(generation) or waited
             try:
                 while not self._stopping and self._behind(generation):
                     generation = self._step(generation)
