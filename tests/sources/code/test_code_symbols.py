@@ -203,7 +203,7 @@ def _told(found: Iterable[Symbol]) -> list[str]:
 @pytest.mark.parametrize(("name", "line"), [("yaml", "  k{}: 1\n"), ("json", '  "k{}": 1,\n')], ids=["yaml", "json"])
 def test_the_entries_of_a_long_table_are_not_told(name: str, line: str, parsers: Parsers) -> None:
     inner = "".join(line.format(at) for at in range(30))
-    source = f"a:\n{inner}" if name == "yaml" else '{{"a": {{\n{}"z": 0}}}}\n'.format(inner)
+    source = f"a:\n{inner}" if name == "yaml" else f'{{"a": {{\n{inner}"z": 0}}}}\n'
     assert [each.qualified for each in parsers.symbols(source, LANGUAGES[name]).symbols] == ["a"]
 
 

@@ -38,6 +38,11 @@ def structure(text: str, language: Language) -> tuple[Symbol, ...]:
     return tuple(_spans(marks, lines, language.comment))
 
 
+def is_told(language: Language) -> bool:
+    """Has a file of this language symbols or sections that can be told?"""
+    return bool(language.grammar) or language.name in _FINDERS
+
+
 def _spans(marks: Sequence[_Mark], lines: Sequence[str], comments: tuple[str, ...]) -> Iterator[Symbol]:
     """A mark's stretch ends in front of the next one of its depth or above."""
     tops = [_comment_above(lines, mark[0], comments) for mark in marks]
@@ -110,7 +115,7 @@ def _underlined(lines: Sequence[str]) -> Iterator[_Mark]:
 def _yaml_keys(lines: Sequence[str]) -> Iterator[_Mark]:
     """The keys on the outside, and those in them where these are few."""
     top = [(number, key[1].strip("\"'")) for number, line in enumerate(lines, 1) if (key := _YAML_KEY.match(line))]
-    for (number, name), (behind, _) in zip(top, [*top[1:], (len(lines) + 1, "")], strict=True):
+    for (number, name), behind in zip(top, [*(number for number, _ in top), len(lines) + 1][1:], strict=True):
         yield number, 1, name, "key"
         inner = () if _YAML_TEXT.search(lines[number - 1]) else tuple(_inner_keys(lines, number, behind))
         if len(inner) <= FEW_KEYS:

@@ -37,12 +37,18 @@ _COMMENT_MARKS = re.compile(r"^\s*(?:/\*+|\*+/|\*|//[/!]?|#+!?|--+|;+)\s?|\s*\*+
 _QUOTES = re.compile(r"^[rRuUbBfF]*(\"\"\"|'''|\"|')|(\"\"\"|'''|\"|')$")
 _METHODS_ARE_FUNCTIONS = ("python", "kotlin", "rust", "swift", "scala", "cpp", "dart")
 _HOLD_NOTHING = frozenset(
-    "type_definition preproc_def preproc_function_def declaration field_declaration var_spec const_spec".split()
+    ["type_definition", "preproc_def", "preproc_function_def", "declaration", "field_declaration", "var_spec", "const_spec"]
 )
 """Nodes that can have others inside of them which are no part of theirs: `typedef struct point { ... } point_t`."""
 _WITHOUT_BODY = frozenset(
-    "declaration field_declaration function_signature function_signature_item abstract_method_signature method_signature"
-    " method_elem".split()
+    (
+        "declaration",
+        "field_declaration",
+        "function_signature",
+        "function_signature_item",
+        "abstract_method_signature",
+        "method_elem",
+    )
 )
 """Nodes that are nothing but a signature, over however many lines."""
 _KEYWORDS = {"type_spec": "type", "type_alias": "type", "const_spec": "const", "var_spec": "var"}
@@ -120,7 +126,7 @@ def _matched(root: Node, query: Query) -> dict[int, _Found]:
 def _few(outer: Iterable[_Found], inner: Mapping[int, _Found]) -> dict[int, _Found]:
     """Those that are in company of a few: settings of one thing, and not the entries of a table."""
     places = sorted(inner)
-    kept = {}
+    kept: dict[int, _Found] = {}
     for each in outer:
         inside = places[bisect_left(places, each.start) : bisect_left(places, each.end)]
         if len(inside) <= FEW_KEYS:
