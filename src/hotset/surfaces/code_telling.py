@@ -68,7 +68,7 @@ def _told(found: Hits, wanted: Sequence[Term], most: int, said: tuple[str, str])
 
 def _place(hit: Hit) -> str:
     entry = hit.entry
-    what = entry.title.removeprefix(entry.path).strip()
+    what, _ = marked(entry.title.removeprefix(entry.path).strip())
     return f"{entry.path}:{entry.lines[0]}-{entry.lines[1]}" + (f"  {what[:160]}" if what else "")
 
 

@@ -235,6 +235,11 @@ def test_a_file_with_more_symbols_than_a_person_would_write_has_none(parsers: Pa
     assert parsers.symbols("def f(): pass\n" * 6000, LANGUAGES["python"]).symbols == ()
 
 
+def test_thousands_of_values_in_a_header_do_not_hide_its_structures(parsers: Parsers) -> None:
+    source = "".join(f"#define REG_{at} {at}\n" for at in range(6000)) + "struct chip { int a; };\n"
+    assert [each.name for each in parsers.symbols(source, LANGUAGES["c"]).symbols] == ["chip"]
+
+
 def test_headings_inside_of_a_fence_are_no_headings() -> None:
     found = structure("~~~~\n# a\n~~~\n# b\n~~~~\n# c\n", LANGUAGES["markdown"])
     assert [each.name for each in found] == ["c"]

@@ -17,6 +17,7 @@ from hotset.sources.code.scan import Limits, Tally, scan
 from hotset.sources.code.structure import is_told
 from hotset.sources.code.symbols import Symbol
 from hotset.sources.code.texts import read_text
+from hotset.sources.tools.characters import marked
 from hotset.tokens import count
 from hotset.window.slice.fit import fitting
 from hotset.window.slice.lines import told
@@ -76,7 +77,8 @@ def _depths(found: Sequence[Symbol]) -> Iterator[tuple[Symbol, int]]:
 
 def _line(symbol: Symbol, depth: int) -> str:
     doc = symbol.doc if len(symbol.doc) <= _DOC else symbol.doc[: _DOC - 1] + "…"
-    return f"{'  ' * depth}{symbol.first}-{symbol.last} {symbol.signature or symbol.name}" + (f"  # {doc}" if doc else "")
+    said = marked((symbol.signature or symbol.name) + (f"  # {doc}" if doc else ""))[0]
+    return f"{'  ' * depth}{symbol.first}-{symbol.last} {said}"
 
 
 def _fitted(head: str, lines: Sequence[str], budget: int) -> Told:

@@ -67,7 +67,6 @@ _C = (
     _defined("declarator", function="function_definition", type="type_definition")
     + _defined(macro="preproc_function_def")
     + """
-(preproc_def name: (_) @name value: (_)) @macro
 (struct_specifier name: (_) @name body: (_) @body) @struct
 (union_specifier name: (_) @name body: (_) @body) @union
 (enum_specifier name: (_) @name body: (_) @body) @enum
@@ -193,7 +192,11 @@ QUERIES: Mapping[str, str] = {
     "json": "(document (object (pair key: (string) @name) @key))\n",
 }
 
+_VALUES = "(preproc_def name: (_) @name value: (_)) @macro\n"
+
 DEEPER: Mapping[str, str] = {
     "json": "(document (object (pair value: (object (pair key: (string) @name) @key))))\n",
+    "c": _VALUES,
+    "cpp": _VALUES,
 }
-"""What is told beside it where it is little."""
+"""What is told beside it as long as it is not too much: the header of a chip has thousands of values, and a few structures."""

@@ -105,7 +105,7 @@ def symbols(text: str, language: Language, grammars: Path | None = None) -> Defi
     if language.grammar in DEEPER:
         deeper = _matched(root, _query(language.grammar, grammars, deeper=True))
         if len(found) + len(deeper) <= MOST_SYMBOLS:
-            found |= _few(found.values(), deeper)
+            found |= _few(found.values(), deeper) if language.name == "json" else deeper
     placed = sorted((each for each in found.values() if each.kind), key=lambda each: (each.start, -each.end))
     told = tuple(_told(placed, text.removesuffix("\n").split("\n"), source, language))
     return Defined(told, lost)
