@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import subprocess
 from collections.abc import Sequence
 from contextlib import closing
@@ -18,6 +19,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
 from hotset import tokens
+from hotset.sources.code.parsing import GRAMMARS
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.mcp.protocol import Said, Server, Tool
 from tests.cli.conftest import LARGE, Desk, desk_in, fill
@@ -25,6 +27,10 @@ from tests.cli.conftest import LARGE, Desk, desk_in, fill
 FILES = {
     "src/uploads.py": "class Uploader:\n    def retry(self):\n        '''Tries again when the wire breaks.'''\n        pass\n",
     "src/long.py": "".join(f"def function_{number}(bears):\n    return bears + {number}\n\n\n" for number in range(400)),
+    "README.md": "# Title\n\ntext of the readme\n",
+    "src/odd.py": "# quokka a\u202eb\n# \U000e0041c\nx = 1\n",
+    ".hotsetignore": "priv/\n",
+    "priv/own.py": "insider = 1\n",
     "settings.py": 'GITHUB_TOKEN = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"\n',
 }
 Calls = Sequence[tuple[str, dict[str, Any]]]
@@ -100,6 +106,66 @@ def test_code_is_searched_outlined_and_read_by_lines_or_symbol(shop: Desk):
     assert "2-4 " in texts[3]
     assert "src/long.py" in texts[4]
     assert "ghp_" not in texts[5]
+
+
+def test_the_last_section_of_a_document_comes_by_its_name(shop: Desk):
+    _, _, answers = talk(shop, [("get_file", {"path": "README.md", "symbol": "Title"}), ("outline", {"path": "README.md"})])
+
+    assert answers[0][0].endswith("3\ttext of the readme")
+    assert "1-3 # Title" in answers[1][0]
+
+
+@pytest.mark.row("V17")
+def test_an_agent_is_refused_what_the_index_leaves_out_and_told_the_rule(shop: Desk):
+    calls: Calls = [("get_file", {"path": "priv/own.py"}), ("outline", {"path": "priv"}), ("outline", {"path": "priv/own.py"})]
+
+    for text, failed in talk(shop, calls)[2]:
+        assert failed
+        assert ".hotsetignore excludes priv. If you need it, read it with your own file tool" in text
+        assert "insider" not in text
+
+
+def test_paths_with_the_projects_folder_in_front_are_paths_of_the_project(shop: Desk):
+    calls: Calls = [
+        ("get_file", {"path": f"{shop.project}/src/uploads.py"}),
+        ("outline", {"path": f"{shop.project}/src/uploads.py"}),
+        ("outline", {"path": f"{shop.project}/"}),
+        ("search_code", {"query": "retry", "path": f"{shop.project}/src"}),
+        ("search_code", {"query": "retry", "path": f"{shop.project}/src/*.py"}),
+        ("search_code", {"query": "retry", "path": "/etc"}),
+    ]
+    *inside, outside = talk(shop, calls)[2]
+
+    assert [failed for _, failed in inside] == [False] * 5
+    assert all("retry" in text or "uploads.py" in text for text, _ in inside)
+    assert outside[1]
+    assert "not below the project's folder" in outside[0]
+
+
+def test_characters_that_hide_in_code_are_shown_to_agents_and_counted(shop: Desk):
+    _, _, answers = talk(shop, [("get_file", {"path": "src/odd.py"}), ("search_code", {"query": "quokka"})])
+
+    for text, _ in answers:
+        assert "a\ufffdb" in text
+        assert "\ufffdc" in text
+        assert "2 hidden characters are shown as \ufffd" in text
+        assert "\u202e" not in text
+        assert "\U000e0041" not in text
+
+
+def test_an_agents_parsers_share_the_grammars_that_were_unpacked_and_work_where_none_can_be(desk: Desk):
+    write(desk)
+    assert desk.run("index", "--yes").code == 0
+    grammars = desk.data / GRAMMARS
+    call: Calls = [("outline", {"path": "src/uploads.py"})]
+    (kept,) = grammars.rglob("*python*")
+    kept.unlink()
+
+    assert "class Uploader" in talk(desk, call)[2][0][0]
+    assert kept.exists()
+    shutil.rmtree(grammars)
+    grammars.write_text("no folder")
+    assert "class Uploader" in talk(desk, call)[2][0][0]
 
 
 def test_code_that_holds_no_phrase_is_searched_by_its_words_and_the_agent_is_told(shop: Desk):
@@ -191,6 +257,10 @@ def test_arguments_that_cannot_be_used_are_told_in_a_sentence(shop: Desk):
         ("get_turn_range", {}),
         ("get_turn_range", {"first": 1, "last": 1, "session": "nobody"}),
         ("retrieve_context", {"id": "nothing-like-that"}),
+        ("get_file", {"path": "src/uploads.py", "lines": "1-2", "symbol": "Uploader"}),
+        ("get_file", {"path": "src/uploads.py", "symbol": "Downloader"}),
+        ("get_file", {"path": "src/uploads.py", "lines": "90-99"}),
+        *(("outline", {"path": "src", "max_tokens": most}) for most in (0, 10, 99)),
     ]
     _, _, answers = talk(shop, calls)
 
@@ -203,6 +273,10 @@ def test_arguments_that_cannot_be_used_are_told_in_a_sentence(shop: Desk):
     assert "there is uploads.py" in answers[5][0]
     assert "path must be a string, not a list" in answers[6][0]
     assert "no language 'cobol'; there are" in answers[7][0]
+    assert "lines or symbol, not both" in answers[11][0]
+    assert "it has Uploader" in answers[12][0]
+    assert "it has lines 1-4" in answers[13][0]
+    assert all("max_tokens must be a number from 100" in text for text, _ in answers[14:])
 
 
 def test_a_tool_that_is_not_there_is_an_error_of_the_protocol(filled: Desk):

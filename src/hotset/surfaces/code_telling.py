@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hotset.index.port import Index
 from hotset.nouns.finding import Hit, Hits, Query
+from hotset.sources.tools.characters import MARK, marked
 from hotset.surfaces.excerpts import excerpt
 from hotset.surfaces.phrases import wordings
 from hotset.surfaces.project_index import find_code
@@ -50,12 +51,15 @@ def _told(found: Hits, wanted: Sequence[Term], most: int, said: tuple[str, str])
     head = f"[hotset: from the files of this project, best first{remark and f'; {remark}'}; {DATA}]\n"
     room = most - count(head) - _NOTE_ROOM
     places = [f"{number}. {_place(hit)}\n" for number, hit in enumerate(hits, 1)]
-    full = [place + _excerpt(hit, wanted) for place, hit in zip(places, hits, strict=True)]
+    excerpts = [marked(_excerpt(hit, wanted)) for hit in hits]
+    full = [place + text for place, (text, _) in zip(places, excerpts, strict=True)]
     shown = fitting(full, room, count)
     body = full[:shown]
     body += places[shown : shown + fitting(places[shown:], room - count("".join(body)), count)]
     left = len(hits) - len(body)
     notes = [f"{len(body) - shown} without excerpt"] * (shown < len(body)) + [f"{left} left out"] * (left > 0)
+    hidden = sum(number for _, number in excerpts[:shown])
+    notes += [f"{hidden:,} hidden characters are shown as {MARK}"] * bool(hidden)
     notes += [f"searched without {', '.join(sorted(lacking))}, which did not answer in time"] * bool(lacking)
     more = "; a larger max_tokens shows more" if shown < len(hits) else ""
     note = f"[hotset: {'; '.join(notes)}{more}{onward and f'; {onward}'}]" if notes else ""
@@ -64,7 +68,7 @@ def _told(found: Hits, wanted: Sequence[Term], most: int, said: tuple[str, str])
 
 def _place(hit: Hit) -> str:
     entry = hit.entry
-    what = entry.title.removeprefix(entry.path).strip()
+    what, _ = marked(entry.title.removeprefix(entry.path).strip())
     return f"{entry.path}:{entry.lines[0]}-{entry.lines[1]}" + (f"  {what[:160]}" if what else "")
 
 

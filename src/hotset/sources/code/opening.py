@@ -184,6 +184,15 @@ def parts_of(path: str) -> tuple[str, ...]:
     return parts
 
 
+def below(folder: Path, path: str) -> str:
+    """A path as agents write it, which may have the project's folder in front. Any other one comes back as it is."""
+    folder = folder.expanduser()
+    for own in (f"{folder.absolute()}".rstrip("/"), f"{folder.resolve()}".rstrip("/")):
+        if path.rstrip("/") == own or path.startswith(f"{own}/"):
+            return path[len(own) :].lstrip("/")
+    return path
+
+
 def can_be_shown(name: str) -> bool:
     """No character in it that a reader, a terminal or a database would take for something else."""
     return _UNPRINTABLE.search(name) is None and "\\" not in name

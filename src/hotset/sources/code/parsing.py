@@ -15,11 +15,13 @@ from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
+from hotset.nouns.retrieval import Span
 from hotset.sources.code.chunks import Chunk, chunks
 from hotset.sources.code.grammars import identity as grammar_identity
 from hotset.sources.code.languages import Language
@@ -32,12 +34,13 @@ GRAMMARS = "grammars"
 
 SECONDS = 5.0  # of processor time for one file; a megabyte of ordinary code takes a quarter of one
 _WORTH_SENDING = 5000  # characters; cutting a shorter text takes less than telling somebody else to do it
+_MOST_REMEMBERED = 1000  # texts that a grammar gave up on
 _FEW = 4  # processes; more would starve whoever works at this machine
 
 
 def cutting_identity() -> str:
     """Changes when the same text could be cut otherwise."""
-    return f"chunks 1, {grammar_identity()}"
+    return f"chunks 2, {grammar_identity()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class Parsed:
     count: int = 0
     gave_up: bool = False
     """No symbols, because the grammar crashed or took too long; the chunks are cut by lines."""
+    lost: tuple[Span, ...] = ()
+    """Lines that could not be parsed, where symbols were asked for: what they define may be missing."""
 
 
 class Parsers:
@@ -60,6 +65,8 @@ class Parsers:
         self._threads: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
         self._closed = False
+        self._gave_up: dict[bytes, None] = {}
+        """Texts, by their hashes, of which a process died: asked again, the next one would."""
 
     def __enter__(self) -> Self:
         return self
@@ -111,6 +118,9 @@ class Parsers:
             return self._threads
 
     def _ask(self, question: Question) -> Parsed:
+        name = blake2b(f"{question.language}\0{question.text}".encode("utf-8", "replace"), digest_size=16).digest()
+        if name in self._gave_up:
+            return _given_up(question)
         try:
             worker = self._idle.get_nowait()
         except queue.Empty:
@@ -118,12 +128,18 @@ class Parsers:
         answer = worker.ask(question)
         if answer is None:
             worker.end()
-            return Parsed(() if question.wants_symbols else chunks(question.text, ()), gave_up=True)
+            if len(self._gave_up) < _MOST_REMEMBERED:
+                self._gave_up[name] = None
+            return _given_up(question)
         if self._closed:
             worker.end()
         else:
             self._idle.put(worker)
-        return Parsed(answer.chunks, answer.symbols, answer.count)
+        return Parsed(answer.chunks, answer.symbols, answer.count, lost=answer.lost)
+
+
+def _given_up(question: Question) -> Parsed:
+    return Parsed(() if question.wants_symbols else chunks(question.text, ()), gave_up=True)
 
 
 class _Worker:

@@ -32,12 +32,14 @@ _JAVASCRIPT = (
 (variable_declarator name: (identifier) @name value: (class body: (_) @body)) @class
 (assignment_expression left: (member_expression) @name right: {_IS_A_FUNCTION}) @function
 (pair key: (_) @name value: {_IS_A_FUNCTION}) @method
-(program (lexical_declaration (variable_declarator name: (identifier) @name)) @variable)
-(program (export_statement (lexical_declaration (variable_declarator name: (identifier) @name)) @variable))
+(program (lexical_declaration . (variable_declarator name: (identifier) @name) .) @variable)
+(program (lexical_declaration (variable_declarator name: (identifier) @name) @variable))
+(program (export_statement (lexical_declaration . (variable_declarator name: (identifier) @name) .) @variable))
+(program (export_statement (lexical_declaration (variable_declarator name: (identifier) @name) @variable)))
 (export_statement declaration: (_ name: (_) @name)) @around
-(export_statement (lexical_declaration (variable_declarator name: (_) @name))) @around
-(lexical_declaration (variable_declarator name: (_) @name)) @around
-(variable_declaration (variable_declarator name: (_) @name)) @around
+(export_statement (lexical_declaration . (variable_declarator name: (_) @name) .)) @around
+(lexical_declaration . (variable_declarator name: (_) @name) .) @around
+(variable_declaration . (variable_declarator name: (_) @name) .) @around
 """
 )
 
@@ -51,6 +53,16 @@ _TYPESCRIPT = _JAVASCRIPT + _defined(
     function="function_signature",
 )
 
+
+def _prototypes(node: str, names: str, *around: str) -> str:
+    """What is declared and defined elsewhere. `around` are the ways in which a pointer or a reference wraps its result."""
+    function = f"(function_declarator declarator: [{names}] @name)"
+    wrapped = [function, *(way.replace("$", function) for way in around)]
+    return "".join(f"({node} {each}) @function\n" for each in wrapped)
+
+
+_POINTED = ("(pointer_declarator declarator: $)", "(pointer_declarator declarator: (pointer_declarator declarator: $))")
+
 _C = (
     _defined("declarator", function="function_definition", type="type_definition")
     + _defined(macro="preproc_function_def")
@@ -61,10 +73,13 @@ _C = (
 """
 )
 
+_CPP_NAMES = "(identifier) (field_identifier) (qualified_identifier) (operator_name) (destructor_name)"
+
 QUERIES: Mapping[str, str] = {
     "python": _defined(function="function_definition", class_="class_definition")
     + """
 (module (expression_statement (assignment left: (identifier) @name)) @variable)
+(type_alias_statement left: (type) @name) @type
 (decorated_definition definition: (_ name: (_) @name)) @around
 (_ name: (_) @name body: (block . (expression_statement (string) @doc)))
 """,
@@ -75,8 +90,12 @@ QUERIES: Mapping[str, str] = {
     + """
 (method_declaration receiver: (_) @receiver name: (_) @name)
 (type_declaration . (type_spec name: (_) @name) .) @around
-(source_file (const_declaration . (const_spec name: (_) @name)) @constant)
-(source_file (var_declaration . (var_spec name: (_) @name)) @variable)
+(source_file (const_declaration (const_spec (identifier) @name) @constant))
+(source_file (const_declaration . (const_spec (identifier) @name) .) @around)
+(source_file (var_declaration (var_spec name: (identifier) @name) @variable))
+(source_file (var_declaration (var_spec name: (identifier) @name)) @around)
+(source_file (var_declaration (var_spec_list (var_spec name: (identifier) @name) @variable)))
+(method_elem name: (_) @name) @method
 """,
     "rust": _defined(
         function="function_item function_signature_item",
@@ -100,8 +119,10 @@ QUERIES: Mapping[str, str] = {
         method="method_declaration",
         constructor="constructor_declaration",
     ),
-    "c": _C,
+    "c": _C + _prototypes("declaration", "(identifier)", *_POINTED),
     "cpp": _C
+    + _prototypes("declaration", _CPP_NAMES, *_POINTED, "(reference_declarator $)")
+    + _prototypes("field_declaration", _CPP_NAMES, *_POINTED, "(reference_declarator $)")
     + _defined(namespace="namespace_definition", type="alias_declaration", concept="concept_definition")
     + """
 (class_specifier name: (_) @name body: (_) @body) @class
@@ -159,14 +180,23 @@ QUERIES: Mapping[str, str] = {
     + "(assignment_statement (variable_list name: (_) @name) (expression_list value: (function_definition))) @function\n",
     "bash": _defined(function="function_definition"),
     "sql": """
-(create_table (object_reference) @name) @table
-(create_view (object_reference) @name) @view
-(create_materialized_view (object_reference) @name) @view
-(create_function (object_reference) @name (function_body)? @body) @function
-(create_trigger (object_reference) @name) @trigger
+(create_table [(keyword_table) (keyword_exists)] . (object_reference) @name) @table
+(create_view [(keyword_view) (keyword_exists)] . (object_reference) @name) @view
+(create_materialized_view [(keyword_view) (keyword_exists)] . (object_reference) @name) @view
+(create_function (keyword_function) . (object_reference) @name (function_body)? @body) @function
+(create_trigger [(keyword_trigger) (keyword_exists)] . (object_reference) @name) @trigger
 (create_index column: (_) @name) @index
-(create_type (object_reference) @name) @type
-(alter_table (object_reference) @name) @table
+(create_type (keyword_type) . (object_reference) @name) @type
+(alter_table [(keyword_table) (keyword_exists)] . (object_reference) @name) @table
 """,
     "json": "(document (object (pair key: (string) @name) @key))\n",
 }
+
+_VALUES = "(preproc_def name: (_) @name value: (_)) @macro\n"
+
+DEEPER: Mapping[str, str] = {
+    "json": "(document (object (pair value: (object (pair key: (string) @name) @key))))\n",
+    "c": _VALUES,
+    "cpp": _VALUES,
+}
+"""What is told beside it as long as it is not too much: the header of a chip has thousands of values, and a few structures."""

@@ -1,8 +1,11 @@
-"""Files and outlines for agents: within a budget of tokens, saying what was left out, never anything outside of the project."""
+"""Files for agents: within a budget of tokens, saying what was left out, never anything outside of the project.
+
+What the index leaves out by a rule is not read here either: that is what the person who allowed it was told.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -10,23 +13,32 @@ from pathlib import Path
 from hotset.errors import NotFound
 from hotset.nouns.retrieval import Span
 from hotset.sources.code.languages import language_of
-from hotset.sources.code.opening import NotTaken, Root, Why, parts_of, shown
-from hotset.sources.code.parsing import Parsers
-from hotset.sources.code.scan import Limits, Tally, scan
-from hotset.sources.code.symbols import Symbol
+from hotset.sources.code.opening import NotTaken, Root, Why, below, parts_of, shown
+from hotset.sources.code.parsing import Parsed, Parsers
+from hotset.sources.code.scan import Limits, Skipped, Tally, left_out, scan
 from hotset.sources.code.texts import read_text
+from hotset.sources.tools.characters import MARK, marked
 from hotset.tokens import count
-from hotset.window.slice.fit import Cut, fitting
+from hotset.window.slice.fit import Cut
 from hotset.window.slice.lines import Text, by_lines, from_the_start, merged, show
 from hotset.window.slice.symbol import by_symbol
 
 BUDGET = 2000
-_MOST_BYTES = 5_000_000  # a file that is asked for by name may be longer than one that is indexed
-_NOTE_ROOM = 60  # tokens kept for the line that says what was left out
-_LEAST_ROOM = 20
+MOST_BYTES = 5_000_000  # a file that is asked for by name may be longer than one that is indexed
+NOTE_ROOM = 60  # tokens kept for the line that says what was left out
+LEAST_ROOM = 20
 _PROPOSED = 5
-_DOC = 80  # characters of a comment in an outline
-_MOST_OUTLINED = 200  # files of a folder whose symbols are looked up; the rest is listed by name
+_RULES = {
+    Why.IGNORED: ".gitignore, .ignore or .hotsetignore excludes {}",
+    Why.EXCLUDED: "{} is left out by its name, like all that tools put into a project",
+    Why.STRANGE_IGNORE: "{} is no ordinary file, and nothing is read while it is there",
+}
+_OTHER_WAYS = (
+    (", or symbol, regex or question", " or symbol"),
+    ("; regex or question for other parts", ""),
+    ("; ask with lines, regex or question", ""),
+)
+"""What is said of a page of a conversation, which can be asked for in more ways, and what of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,42 +63,53 @@ def get_file(
     Whoever asks more than once brings `parsers`: starting one and unpacking a grammar takes half a second.
     """
     with Root(root) as opened:
-        try:
-            text = read_text(opened, path, _MOST_BYTES)[1].text
-        except NotTaken as error:
-            raise NotFound(_why_not(opened, path, error.why)) from error
-    path = "/".join(parts_of(path))
-    room = max(_LEAST_ROOM, budget - _NOTE_ROOM)
+        path, text = file_text(opened, below(root, path))
+    room = max(LEAST_ROOM, budget - NOTE_ROOM)
     if symbol:
         cut = _symbol(text, path, symbol, room, parsers)
     elif lines:
         cut = by_lines(text, lines, room, count)
     else:
         cut = from_the_start(text, room, count)
-    return _told(path, cut)
+    note = _ours(cut.note)
+    if not cut.text and not cut.whole:
+        raise NotFound(f"{path}: {note}; outline(path) tells what it defines, get_file(path, lines) shows any part of it")
+    return _told(path, cut.text, note, truncated=not cut.whole)
 
 
-def outline(root: Path, path: str = "", *, budget: int = BUDGET, parsers: Parsers | None = None) -> Told:
-    """What a file defines, or what the files of a folder do. Raises `NotFound`."""
-    with Root(root) as opened:
-        try:
-            if opened.is_folder(path):
-                return _folder_outline(opened, "/".join(parts_of(path)), budget, parsers)
-            text = read_text(opened, path, _MOST_BYTES)[1].text
-        except NotTaken as error:
-            raise NotFound(_why_not(opened, path, error.why)) from error
-    path = "/".join(parts_of(path))
-    found = _symbols(text, path, parsers)
-    if not found:
-        return _fitted(f"{path} ({_lines(text)} lines): no symbols found", [], budget, "")
-    head = f"{path} ({_lines(text)} lines, {len(found)} symbols)"
-    return _fitted(head, [_line(each) for each in found], budget, "symbols; get_file with a symbol or lines shows one")
+def file_text(root: Root, path: str) -> tuple[str, str]:
+    """The path of a file, as it is told, and its text. Raises `NotFound`."""
+    check(root, path)
+    if root.is_folder(path):
+        raise NotFound(f"{path or '.'} is a folder: outline(path) tells what is in it")
+    try:
+        return "/".join(parts_of(path)), read_text(root, path, MOST_BYTES)[1].text
+    except NotTaken as error:
+        raise NotFound(_why_not(root, path, Skipped(path, error.why))) from error
+
+
+def check(root: Root, path: str) -> None:
+    """Raises `NotFound` for a file or a folder that is not there, or that a rule leaves out."""
+    try:
+        found = left_out(root, path, Limits(bytes=MOST_BYTES))
+    except NotTaken as error:
+        found = Skipped(path, error.why)
+    if found is not None:
+        raise NotFound(_why_not(root, path, found))
+
+
+def parsed(text: str, path: str, parsers: Parsers | None) -> Parsed:
+    language = language_of(path, text)
+    if parsers is not None:
+        return parsers.symbols(text, language)
+    with Parsers(processes=1) as own:
+        return own.symbols(text, language)
 
 
 def _symbol(text: str, path: str, name: str, room: int, parsers: Parsers | None) -> Cut:
     """By the file's grammar; by brackets and indentation where that knows no such name."""
     wanted = name.strip().rstrip("()").replace("::", ".").replace("#", ".")
-    found = _symbols(text, path, parsers)
+    found = parsed(text, path, parsers).symbols
     spans = [(each.first, each.last) for each in found if each.qualified == wanted]
     spans = spans or [(each.first, each.last) for each in found if f".{each.qualified}".endswith(f".{wanted}")]
     if spans:
@@ -101,86 +124,35 @@ def _symbol(text: str, path: str, name: str, room: int, parsers: Parsers | None)
     return Cut("", whole=False, note=f"no symbol {shown(name)[:80]!r}; it has {', '.join(near)}")
 
 
-def _symbols(text: str, path: str, parsers: Parsers | None) -> tuple[Symbol, ...]:
-    language = language_of(path, text)
-    if parsers is not None:
-        return parsers.symbols(text, language).symbols
-    with Parsers(processes=1) as own:
-        return own.symbols(text, language).symbols
+def _ours(note: str) -> str:
+    for theirs, ours in _OTHER_WAYS:
+        note = note.replace(theirs, ours)
+    return note
 
 
-def _folder_outline(root: Root, path: str, budget: int, parsers: Parsers | None) -> Told:
-    files = sorted(_files(root, path))
-    if not files:
-        return _fitted(f"{path or '.'}/: no files that are indexed", [], budget, "")
-    if parsers is None:
-        with Parsers(processes=1) as own:
-            return _files_outline(root, path, files, budget, own)
-    return _files_outline(root, path, files, budget, parsers)
+def _told(path: str, content: str, note: str, *, truncated: bool) -> Told:
+    content, hidden = marked(content)
+    said = [note] * bool(note) + [f"{hidden:,} hidden characters are shown as {MARK}"] * bool(hidden)
+    head = f"[{path}{': ' + '; '.join(said) if said else ''}]"
+    text = f"{head}\n{content}" if content else head
+    return Told(text, count(text), truncated)
 
 
-def _files_outline(root: Root, path: str, files: Sequence[str], budget: int, parsers: Parsers) -> Told:
-    """First every file by name; then, while there is room, what each defines on its outside."""
-    head = f"{path or '.'}/ ({len(files)} files)"
-    plain = _fitted(head, list(files), budget, "files; outline of a folder in it shows them")
-    if plain.truncated or len(files) > _MOST_OUTLINED:
-        return plain
-    lines: list[str] = []
-    for file in files:
-        lines.append(file)
-        try:
-            text = read_text(root, file, Limits().bytes)[1].text
-        except NotTaken:
-            continue
-        found = parsers.symbols(text, language_of(file, text)).symbols
-        lines += [f"  {_line(each)}" for each in found if not each.scope]
-    full = _fitted(head, lines, budget, "")
-    return plain if full.truncated else full
-
-
-def _files(root: Root, path: str) -> Iterator[str]:
-    inside = f"{path}/" if path else ""
-    for folder in scan(root, Tally()):
-        if f"{folder.path}/".startswith(inside) or not inside:
-            yield from (f"{folder.path}/{name}" if folder.path else name for name in folder.files)
-
-
-def _line(symbol: Symbol) -> str:
-    indent = "  " * len(symbol.scope)
-    doc = symbol.doc if len(symbol.doc) <= _DOC else symbol.doc[: _DOC - 1] + "…"
-    return f"{indent}{symbol.first}-{symbol.last} {symbol.signature or symbol.name}" + (f"  # {doc}" if doc else "")
-
-
-def _fitted(head: str, lines: Sequence[str], budget: int, more: str) -> Told:
-    room = max(_LEAST_ROOM, budget - _NOTE_ROOM)
-    pieces = [f"{head}\n", *(f"{line}\n" for line in lines)]
-    kept = max(1, fitting(pieces, room, count))
-    text = "".join(pieces[:kept]).rstrip("\n")
-    left = len(pieces) - kept
-    if left:
-        text += f"\n[{left:,} of {len(lines):,} {more or 'lines'} left out]"
-    return Told(text, count(text), truncated=bool(left))
-
-
-def _told(path: str, cut: Cut) -> Told:
-    head = f"[{path}{': ' + cut.note if cut.note else ''}]"
-    text = f"{head}\n{cut.text}" if cut.text else head
-    return Told(text, count(text), truncated=not cut.whole)
-
-
-def _why_not(root: Root, path: str, why: Why) -> str:
-    if why is Why.STRANGE_NAME:
+def _why_not(root: Root, path: str, found: Skipped) -> str:
+    if found.why is Why.STRANGE_NAME:
         return f"{shown(path)[:200]!r} is no path below the project's folder: give one like src/app.py"
-    if why is not Why.GONE:
-        return f"{shown(path)} is not read: {why}"
-    parts = parts_of(path)
-    try:
-        beside = root.names("/".join(parts[:-1]))
-    except NotTaken:
-        beside = []
-    near = get_close_matches(parts[-1], beside, _PROPOSED, 0.5) if parts else []
-    return f"no file {shown(path)}" + (f"; there is {', '.join(map(shown, near))}" if near else "")
+    if found.why is Why.GONE:
+        return f"no file {shown(path)}{_beside(root, found.path)}"
+    if found.why is Why.SECRET:
+        return f"{shown(path)} is not read: {found.why}"
+    rule = _RULES.get(found.why, "{}: " + found.why).format(shown(found.path))
+    return f"{shown(path)} is not read: {rule}. If you need it, read it with your own file tool"
 
 
-def _lines(text: str) -> int:
-    return text.count("\n") + (not text.endswith("\n"))
+def _beside(root: Root, path: str) -> str:
+    """Names that may have been meant, of what is there instead."""
+    folder, _, name = path.rpartition("/")
+    there = next(scan(root, Tally(), under=folder), None)
+    names = [] if there is None else [*there.files, *(f"{each}/" for each in there.folders)]
+    near = get_close_matches(name, names, _PROPOSED, 0.5)
+    return f"; there is {', '.join(map(shown, near))}" if near else ""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hotset.sources.code.excluding import EXCLUDED_FOLDERS, file_left_out, folder_left_out
-from hotset.sources.code.opening import MOST_BYTES, Root, Stat, Why, can_be_shown, refused, shown
+from hotset.sources.code.opening import MOST_BYTES, Root, Stat, Why, can_be_shown, parts_of, refused, shown
 
 IGNORE_FILE = ".hotsetignore"
 _IGNORE_FILES = (".gitignore", ".ignore", IGNORE_FILE)
@@ -273,3 +273,36 @@ def _is_fine(path: str, root: str) -> bool:
     except OSError:
         return True
     return stat.S_ISREG(found.st_mode) and found.st_size <= _LARGEST_IGNORE_FILE
+
+
+def left_out(root: Root, path: str, limits: Limits | None = None) -> Skipped | None:
+    """The first part of a path that a scan would not bring, and why; None for a file or folder that it would.
+
+    Each folder on the way is walked by itself, by the rules of every scan. What a scan never meets is gone, also where a disk
+    would open it under another spelling. Raises `NotTaken` for what is no path below the root.
+    """
+    above = ""
+    parts = parts_of(path)
+    for name in parts:
+        asked = _Asked(here := f"{above}/{name}" if above else name)
+        folder = next(scan(root, asked, limits, above), None)
+        if asked.found is not None:
+            return asked.found
+        is_there = folder is not None and (name in folder.folders or (name in folder.files and here == "/".join(parts)))
+        if not is_there:
+            return Skipped(here, Why.GONE)
+        above = here
+    return None
+
+
+class _Asked(Tally):
+    """Remembers why one path was not taken, or that nothing is."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path = path
+        self.found: Skipped | None = None
+
+    def add(self, path: str, why: Why) -> None:
+        if path == self._path or why is Why.STRANGE_IGNORE:
+            self.found = Skipped(path, why)

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from hotset.sources.code.languages import Language
-from hotset.sources.code.symbols import MOST_SYMBOLS, Symbol, visible
+from hotset.sources.code.symbols import FEW_KEYS, MOST_SYMBOLS, Symbol, visible
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:\s+(.*?))?(?:\s+#*)?\s*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _YAML_KEY = re.compile(r"(?![-#\s%&*!|>{}\[\]])(\"[^\"]{1,200}\"|'[^']{1,200}'|[^\s:#][^:#]{0,200}?)\s*:(?:\s|$)")
+_YAML_TEXT = re.compile(r"[|>][-+\d]{0,2}\s*(?:#.*)?$")
+_SETEXT = re.compile(r" {0,3}([=-])\1+\s*$")
+_PARAGRAPH = re.compile(r" {0,3}(?![-+*>|#=`~<]|\d{1,9}[.)]\s)\S")
 _TABLE = re.compile(r"\s*\[{1,2}\s*([^\[\]]{1,200}?)\s*\]{1,2}\s*(?:[#;].*)?$")
 _SETTING = re.compile(r"([\w.\"'-]{1,200})\s*=")
 _UNDERLINE = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}\s*$")
@@ -26,13 +29,18 @@ def structure(text: str, language: Language) -> tuple[Symbol, ...]:
     find = _FINDERS.get(language.name)
     if find is None:
         return ()
-    lines = text.split("\n")
+    lines = text.removesuffix("\n").split("\n")
     marks = []
     for mark in find(lines):
         marks.append(mark)
         if len(marks) > MOST_SYMBOLS:
             return ()
     return tuple(_spans(marks, lines, language.comment))
+
+
+def is_told(language: Language) -> bool:
+    """Has a file of this language symbols or sections that can be told?"""
+    return bool(language.grammar) or language.name in _FINDERS
 
 
 def _spans(marks: Sequence[_Mark], lines: Sequence[str], comments: tuple[str, ...]) -> Iterator[Symbol]:
@@ -54,14 +62,23 @@ def _spans(marks: Sequence[_Mark], lines: Sequence[str], comments: tuple[str, ..
 
 
 def _comment_above(lines: Sequence[str], line: int, marks: tuple[str, ...]) -> int:
-    while marks and line > 1 and lines[line - 2].startswith(marks):
+    """What stands further in or out is about something else."""
+    margin = _indent(lines[line - 1])
+    while marks and line > 1 and lines[line - 2][margin:].startswith(marks) and _indent(lines[line - 2]) == margin:
         line -= 1
     return line
 
 
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
 def _headings(lines: Sequence[str]) -> Iterator[_Mark]:
     fence = ""
+    skipped = _front_matter(lines)
     for number, line in enumerate(lines, 1):
+        if number <= skipped:
+            continue
         if found := _FENCE.match(line):
             if not fence:
                 fence = found[1]
@@ -69,6 +86,15 @@ def _headings(lines: Sequence[str]) -> Iterator[_Mark]:
                 fence = ""
         elif not fence and (heading := _HEADING.match(line)) and heading[2]:
             yield number, len(heading[1]), heading[2], "section"
+        elif not fence and number > skipped + 1 and (below := _SETEXT.match(line)) and _PARAGRAPH.match(lines[number - 2]):
+            yield number - 1, "=-".index(below[1]) + 1, lines[number - 2].strip(), "section"
+
+
+def _front_matter(lines: Sequence[str]) -> int:
+    """How many lines of settings stand in front of a document."""
+    if lines[0].rstrip() != "---":
+        return 0
+    return next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() in ("---", "...")), 0)
 
 
 def _underlined(lines: Sequence[str]) -> Iterator[_Mark]:
@@ -87,9 +113,24 @@ def _underlined(lines: Sequence[str]) -> Iterator[_Mark]:
 
 
 def _yaml_keys(lines: Sequence[str]) -> Iterator[_Mark]:
-    for number, line in enumerate(lines, 1):
-        if key := _YAML_KEY.match(line):
-            yield number, 1, key[1].strip("\"'"), "key"
+    """The keys on the outside, and those in them where these are few."""
+    top = [(number, key[1].strip("\"'")) for number, line in enumerate(lines, 1) if (key := _YAML_KEY.match(line))]
+    for (number, name), behind in zip(top, [*(number for number, _ in top), len(lines) + 1][1:], strict=True):
+        yield number, 1, name, "key"
+        inner = () if _YAML_TEXT.search(lines[number - 1]) else tuple(_inner_keys(lines, number, behind))
+        if len(inner) <= FEW_KEYS:
+            yield from inner
+
+
+def _inner_keys(lines: Sequence[str], above: int, behind: int) -> Iterator[_Mark]:
+    margin = 0
+    for number in range(above + 1, behind):
+        line = lines[number - 1]
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        margin = margin or _indent(line)
+        if margin and _indent(line) == margin and (key := _YAML_KEY.match(line[margin:])):
+            yield number, 2, key[1].strip("\"'"), "key"
 
 
 def _tables(lines: Sequence[str]) -> Iterator[_Mark]:

@@ -15,10 +15,12 @@ from typing import IO
 
 import msgspec
 
+from hotset.nouns.retrieval import Span
 from hotset.sources.code.chunks import Chunk, chunks
-from hotset.sources.code.languages import LANGUAGES
+from hotset.sources.code.languages import LANGUAGES, Language
+from hotset.sources.code.statements import with_statements
 from hotset.sources.code.structure import structure
-from hotset.sources.code.symbols import Symbol, symbols
+from hotset.sources.code.symbols import Defined, Symbol, symbols
 
 _MOST_MEMORY = 2 << 30  # bytes; a megabyte of code takes a twentieth of that
 _LENGTH = struct.Struct(">I")
@@ -35,14 +37,23 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
     """Of symbols."""
     chunks: tuple[Chunk, ...] = ()
     symbols: tuple[Symbol, ...] = ()
+    lost: tuple[Span, ...] = ()
+    """Lines that could not be parsed."""
 
 
 def answer(question: Question, grammars: Path | None) -> Answer:
     language = LANGUAGES[question.language]
-    found = symbols(question.text, language, grammars) if language.grammar else structure(question.text, language)
+    found = _defined(question.text, language, grammars)
     if question.wants_symbols:
-        return Answer(len(found), symbols=found)
-    return Answer(len(found), chunks(question.text, found))
+        return Answer(len(found.symbols), symbols=found.symbols, lost=found.lost)
+    return Answer(len(found.symbols), chunks(question.text, found.symbols))
+
+
+def _defined(text: str, language: Language, grammars: Path | None) -> Defined:
+    if not language.grammar:
+        return Defined(structure(text, language))
+    found = symbols(text, language, grammars)
+    return with_statements(text, found) if language.name == "sql" else found
 
 
 def send(stream: IO[bytes], message: bytes) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 
 import re2
 
+MARK = "\N{REPLACEMENT CHARACTER}"
+
 _PLAIN = re.compile(r"[\x20-\x7e\n\r\t]*\Z")
 _LINE = "\n\r\t"
 _FLAGS = re.compile(
@@ -79,6 +81,14 @@ def visible(text: str) -> str:
         f"⟨U+{ord(each):04X}⟩" if at in unseen or each == "\r" or unicodedata.category(each) in ("Cf", "Cs") else each
         for at, each in enumerate(text)
     )
+
+
+def marked(text: str) -> tuple[str, int]:
+    """For a model: a mark in place of each character that cannot be seen, all others where they are; and how many there were."""
+    if _PLAIN.match(text):
+        return text, 0
+    unseen = set(_unseen(text))
+    return "".join(MARK if at in unseen else each for at, each in enumerate(text)), len(unseen)
 
 
 def skeleton(name: str) -> str:

@@ -73,11 +73,11 @@ class Arguments:
         value = self._given.get("max_tokens", default)
         if isinstance(value, str) and value.isdecimal():
             value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < END:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not LEAST_TOKENS <= value < END:
             raise Malformed(
                 f"{self._tool}: max_tokens must be a number from {LEAST_TOKENS} to {MOST_TOKENS:,}, not {_amount(value)}"
             )
-        return max(LEAST_TOKENS, min(int(value), MOST_TOKENS))
+        return min(int(value), MOST_TOKENS)
 
     def steps(self, name: str) -> int:
         """A number of steps, 0 where it is not said; `true` is one."""

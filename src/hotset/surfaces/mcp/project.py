@@ -17,7 +17,7 @@ from hotset.nouns.finding import Query
 from hotset.nouns.page import SessionId
 from hotset.runtime.following import open_index
 from hotset.sources.code.consent import consent
-from hotset.sources.code.parsing import Parsers
+from hotset.sources.code.parsing import GRAMMARS, Parsers
 from hotset.store.folder import DATABASE
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
@@ -26,6 +26,7 @@ from hotset.surfaces.project_index import has_code, index_folder
 if TYPE_CHECKING:
     from hotset.runtime.memories import Memories
 
+_PARSING = 2.0  # seconds of processor time for one file: a model waits, and a megabyte of ordinary code takes a quarter of one
 _NOT_SAID = re.compile(r"mcp( [0-9a-f]+)?|tools")
 """How sessions are called that are no conversations: they keep what tools gave, and tools that were let go."""
 
@@ -120,7 +121,8 @@ class Project:
 
     @cached_property
     def parsers(self) -> Parsers:
-        return self._opened.enter_context(Parsers(processes=1))
+        """With the grammars that the indexer unpacked: unpacking one takes a third of a second."""
+        return self._opened.enter_context(Parsers(self._config.folder / GRAMMARS, processes=1, seconds=_PARSING))
 
     @cached_property
     def _store(self) -> Store:

@@ -17,7 +17,9 @@ from hotset.nouns.finding import Filter, Query
 from hotset.nouns.retrieval import MAX_TOKENS, Place
 from hotset.runtime.retrieval import answer, event_of
 from hotset.sources.code.languages import LANGUAGES
-from hotset.sources.code.reading import Told, get_file, outline
+from hotset.sources.code.opening import below
+from hotset.sources.code.outlining import outline
+from hotset.sources.code.reading import Told, get_file
 from hotset.surfaces.code_telling import DATA, tell_code
 from hotset.surfaces.mcp.arguments import Arguments
 from hotset.surfaces.mcp.project import Project
@@ -97,8 +99,11 @@ def _search_code(project: Project, given: Arguments) -> Said:
     language = given.text("language").lower()
     if language and language not in LANGUAGES:
         raise Malformed(f"search_code: no language {language[:40]!r}; there are {', '.join(LANGUAGES)}")
-    only = Filter(kinds=frozenset({language} if language else ()), path=given.text("path").removeprefix("./"))
     index = project.code
+    path = below(project.root, given.text("path")).removeprefix("./")
+    if path.startswith("/"):
+        raise Malformed(f"search_code: {path[:80]!r} is not below the project's folder; give a path like src/ or src/**/*.py")
+    only = Filter(kinds=frozenset({language} if language else ()), path=path)
     told = tell_code(index, Query(query, only, _MOST_HITS, _SECONDS), most, "get_file(path, lines) shows any of them")
     index.touch([hit.entry.id for hit in told.hits.hits[:3]])
     return Said(told.text, failed=bool(told.hits.lacking and not told.hits.hits))
@@ -106,14 +111,18 @@ def _search_code(project: Project, given: Arguments) -> Said:
 
 def _get_file(project: Project, given: Arguments) -> Said:
     path, lines, symbol, most = given.text("path"), given.spans("lines"), given.text("symbol"), given.max_tokens()
+    if lines and symbol:
+        raise Malformed("get_file: give lines or symbol, not both: a symbol comes with all of its lines")
     return _from_disk(
         most, lambda room: get_file(project.root, path, lines=lines, symbol=symbol, budget=room, parsers=project.parsers)
     )
 
 
 def _outline(project: Project, given: Arguments) -> Said:
-    path, most = given.text("path").strip("/"), given.max_tokens()
-    return _from_disk(most, lambda room: outline(project.root, "" if path == "." else path, budget=room, parsers=project.parsers))
+    path, most = given.text("path"), given.max_tokens()
+    return _from_disk(
+        most, lambda room: outline(project.root, below(project.root, path).strip("/"), budget=room, parsers=project.parsers)
+    )
 
 
 def _from_disk(most: int, read: Callable[[int], Told]) -> Said:
