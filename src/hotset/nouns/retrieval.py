@@ -20,10 +20,18 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
-    """By line number: the text's own numbers where it carries some."""
+class Pieces:
+    """From one piece of a long line to another, both included: each is a line and the number of a piece in it, from 1."""
 
-    spans: tuple[Span, ...]
+    first: Span
+    last: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """By line number: the text's own numbers where it carries some. Of long lines also piece by piece."""
+
+    spans: tuple[Span | Pieces, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,20 @@ from hotset.errors import HotsetError, NotFound
 from hotset.index.port import Index
 from hotset.nouns.memory import Memory, MemoryId, Standing
 from hotset.nouns.page import Kind, Page
-from hotset.nouns.retrieval import END, Lines, Place, Question, Range, Retrieval, Retrieve, Retrieved, Search, Slice, Whole
+from hotset.nouns.retrieval import (
+    END,
+    Lines,
+    Pieces,
+    Place,
+    Question,
+    Range,
+    Retrieval,
+    Retrieve,
+    Retrieved,
+    Search,
+    Slice,
+    Whole,
+)
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Spot
 from hotset.runtime.memory_explaining import heading, whole
@@ -164,11 +177,18 @@ class _Part:
 def _together(parts: Sequence[_Part], head: str, how: Slice, room: int, count: Count) -> _Made:
     """One text with a heading for each page, so that its lines can be asked for as those of any text."""
     made = cut("".join(part.written for part in parts), how, room, count)
-    first = how.spans[0][0] if isinstance(how, Lines) else 1
+    first = _first_line(how)
     ends = accumulate(part.written.count("\n") for part in parts)
     begun = next((part for part, end in zip(parts, ends, strict=True) if first <= end), parts[0])
     shown = [part.page for part in parts if part is begun or part.heading in made.text]
     return _Made(head, made.text, made.note, shown if made.text else [], made.whole)
+
+
+def _first_line(how: Slice) -> int:
+    if not isinstance(how, Lines):
+        return 1
+    begins = how.spans[0]
+    return begins.first[0] if isinstance(begins, Pieces) else begins[0]
 
 
 def _each(parts: Sequence[_Part], head: str, how: Slice, room: int, count: Count) -> _Made:

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from hotset.errors import NotFound
-from hotset.nouns.retrieval import Span
+from hotset.nouns.retrieval import Pieces, Span
 from hotset.sources.code.languages import language_of
 from hotset.sources.code.opening import NotTaken, Root, Why, parts_of, shown
 from hotset.sources.code.parsing import Parsers
@@ -16,6 +16,7 @@ from hotset.sources.code.scan import Limits, Tally, scan
 from hotset.sources.code.symbols import Symbol
 from hotset.sources.code.texts import read_text
 from hotset.tokens import count
+from hotset.window.pieces import lines_of
 from hotset.window.slice.fit import Cut, fitting
 from hotset.window.slice.lines import Text, by_lines, from_the_start, merged, show
 from hotset.window.slice.symbol import by_symbol
@@ -41,7 +42,7 @@ def get_file(
     root: Path,
     path: str,
     *,
-    lines: Sequence[Span] = (),
+    lines: Sequence[Span | Pieces] = (),
     symbol: str = "",
     budget: int = BUDGET,
     parsers: Parsers | None = None,
@@ -183,4 +184,4 @@ def _why_not(root: Root, path: str, why: Why) -> str:
 
 
 def _lines(text: str) -> int:
-    return text.count("\n") + (not text.endswith("\n"))
+    return len(lines_of(text))

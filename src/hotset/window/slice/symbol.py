@@ -8,7 +8,8 @@ from difflib import get_close_matches
 
 from hotset.nouns.retrieval import Span
 from hotset.window.slice.fit import Count, Cut
-from hotset.window.slice.lines import Text, merged, show, told
+from hotset.window.slice.lines import Text, merged, show
+from hotset.window.slice.units import told
 
 _KEYWORDS = (
     "class def function func fn fun sub struct enum trait interface type impl module mod namespace package object protocol"
