@@ -510,3 +510,54 @@ def test_a_megabyte_is_sliced_in_milliseconds():
         begun = time.process_time()
         assert sliced(text, how).text
         assert time.process_time() - begun < 0.5, how  # 5 to 25 ms when nothing else runs
+
+
+SECTIONS = [
+    f"<h2 id='s{number}'>Section {number}: <em>Limits</em> &amp; Auth</h2>\n<p>The limit is {number * 37}.</p>"
+    for number in range(40)
+]
+PAGE = (
+    "<html><head><title>Guide</title></head>\n<body><h1>All of it</h1>\n" + "\n".join(SECTIONS) + "\n<h1>Index</h1></body></html>"
+)
+
+
+@pytest.mark.parametrize("page", [PAGE, PAGE.replace("\n", "")], ids=["laid out", "on one line"])
+@pytest.mark.parametrize("name", ["Section 12: Limits & Auth", "section 12:", "s12", "#s12"])
+def test_a_section_of_a_page_is_found_by_its_heading_or_its_anchor(page, name):
+    shown = sliced(page, Symbol(name)).text
+
+    assert "The limit is 444." in shown
+    assert "Section 13" not in shown
+    assert "The limit is 407." not in shown
+
+
+def test_a_heading_that_fits_several_sections_brings_all_of_them_and_the_title_is_one():
+    made = sliced(PAGE.replace("\n", ""), Symbol("Limits"), 400)
+
+    assert made.note.startswith("40 sections: ")
+    assert re.search(r'; lines="1\.\d+-1\.\d+" for more$', made.note)
+    assert sliced(PAGE.replace("\n", ""), Symbol("Guide")).text == "<title>Guide</title>"
+
+
+def test_a_long_section_on_one_line_says_how_to_go_on():
+    page = f"<html><body><h2>Terms</h2><p>{LONG}</p><h2>Other</h2></body></html>"
+    made = sliced(page, Symbol("Terms"), 500)
+    named = re.search(r'lines="(1\.(\d+)-[^"]+)" for the rest', made.note)
+
+    assert made.text.startswith("<h2>Terms</h2>")
+    assert named
+    assert sliced(page, asked(named[1])).text in page
+    assert made.text[-30:] in made.text + sliced(page, asked(named[1])).text
+
+
+def test_an_element_is_found_by_its_id_with_all_that_stands_in_it():
+    page = '<div id="a"><div>one</div><div>two</div></div><div id="b">three</div>'
+
+    assert sliced(page, Symbol("a")).text == page
+    long = page.replace("one", "one " * 600)
+    assert sliced(long, Symbol("b")).text == '<div id="b">three</div>'
+    assert sliced(long, Symbol("a")).text.endswith("two</div></div>")
+
+
+def test_a_heading_that_is_not_there_names_those_that_are():
+    assert "defined here: Guide, All of it" in sliced(PAGE, Symbol("zzzzzz")).note

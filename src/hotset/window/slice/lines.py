@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from hotset.nouns.retrieval import Pieces, Span
-from hotset.window.pieces import lines_of
+from hotset.window.pieces import LONG, lines_of
 from hotset.window.slice.fit import MOST_CHARS, Count, Cut, clipped, fits, fitting, tokens
 from hotset.window.slice.numbering import Numbering, own_numbers
 from hotset.window.slice.units import Units, told
@@ -94,13 +94,34 @@ def show(text: Text, spans: Sequence[Span], room: int, count: Count, *, what: st
     return _show(text, [text.units.of_lines(span) for span in spans], room, count, what=what)
 
 
+def show_parts(text: str, spans: Sequence[Span], room: int, count: Count, *, what: str = "") -> Cut:
+    """Parts of a text, by their characters: the lines they stand in, or, where one of these is long, the parts alone."""
+    by_line = Text(text)
+    units = by_line.units
+    lines = [(units.place(units.at(start))[0], units.place(units.at(end - 1))[0]) for start, end in spans]
+    if all(len(by_line.lines[at - 1]) <= LONG for first, last in lines for at in range(first, last + 1)):
+        return show(by_line, merged(lines, within=0), room, count, what=what)
+    parts = [f"{text[start:end]}\n" for start, end in spans]
+    kept = fitting(parts, room, count)
+    shown = [(units.at(start), units.at(end - 1)) for start, end in spans]
+    if kept:
+        note = what + _what_is_here(by_line, merged(shown[:kept], within=0))
+        note += f'; lines="{_asked(units, merged(shown[kept:]))}" for more' if kept < len(spans) else ""
+        return Cut("".join(parts[:kept]).removesuffix("\n"), whole=kept == len(spans), note=note)
+    part = clipped(parts[0], room, count)
+    note = f"{what}the first {len(part):,} of {len(parts[0]) - 1:,} characters; {_rest(text, spans[0], len(part))} for the rest"
+    return Cut(part, whole=False, note=note)
+
+
 def rest_of(text: str, value: str, shown: int) -> str:
     """The argument for what stands behind the first `shown` characters of a part of the text."""
     at = text.find(value)
-    if at < 0:
-        return "regex"
+    return "regex" if at < 0 else _rest(text, (at, at + len(value)), shown)
+
+
+def _rest(text: str, span: Span, shown: int) -> str:
     units = Text(text).units
-    return f'lines="{units.told((units.at(at + shown), units.at(at + len(value) - 1)))}"'
+    return f'lines="{units.told((units.at(span[0] + shown), units.at(span[1] - 1)))}"'
 
 
 def merged(spans: Iterable[Span], within: int = 1) -> list[Span]:
