@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 from hotset.nouns.retrieval import Span
 
-_HEADING = re.compile(r"<(?P<tag>h[1-6]|title)\b[^<>]{0,1000}>(?P<said>.{0,1000}?)</(?P=tag)\b[^<>]{0,50}>", re.IGNORECASE | re.DOTALL)
+_HEADING = re.compile(
+    r"<(?P<tag>h[1-6]|title)\b[^<>]{0,1000}>(?P<said>.{0,1000}?)</(?P=tag)\b[^<>]{0,50}>", re.IGNORECASE | re.DOTALL
+)
 _TAG = re.compile(r"<[^<>]{0,1000}>")
 _MOST_HEADINGS = 5000
 _MOST_TAGS = 20_000  # that are counted up to the end of an element
