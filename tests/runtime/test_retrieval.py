@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import replace
 from itertools import count
@@ -288,6 +289,54 @@ def test_a_search_finds_it_and_says_how_to_bring_it_back(store):
     assert "exponential now." in got.text
     assert f'retrieve_context(id="{got.pages[0]}")' in got.text
     assert got.found
+
+
+def test_the_prompt_that_stands_in_the_window_is_no_find(store):
+    talk, _ = work(store)
+    asked = talk.asks("why is the retry policy of the uploader exponential, and what is a zeppelin?")
+    here = Place(turn_of(asked).session, 4)
+
+    got = checked(Search("retry policy of the uploader"), store, here)
+
+    assert "turn 3" in got.text.split("\n")[1]
+    assert "zeppelin" not in got.text
+    assert "zeppelin" not in checked(Retrieve(topic="retry policy of the uploader"), store, here).text
+
+
+def test_an_earlier_prompt_is_a_find(store):
+    talk, _ = work(store)
+    asked = talk.asks("go on")
+
+    assert "please fix the uploader" in checked(Search("fix uploader"), store, Place(turn_of(asked).session, 4)).text
+
+
+def test_a_search_that_finds_nothing_says_so_and_what_to_try(store):
+    talk, _ = work(store)
+    asked = talk.asks("what is a zeppelin?")
+    here = Place(turn_of(asked).session, 4)
+
+    got = checked(Search("zeppelin", Kind.TOOL_RESULT), store, here)
+
+    assert not got.found
+    assert got.text.startswith("[hotset: nothing was found: none of 2 pages of type tool_result in this session speaks of it")
+    assert got.text.endswith('try other or fewer words, no type, session="all"]')
+    assert not checked(Search("zeppelin"), store, here).found
+
+
+def test_a_find_in_one_long_line_says_which_pieces_it_is_in(store):
+    talk = Talk(store)
+    asked = talk.asks("get the page")
+    talk.hears(asked.turn, calls("call_1", "http_get", url="https://example.org"))
+    page = "".join(f"<p>paragraph {number} of many</p>" for number in range(900))
+    page = page.replace("paragraph 700 of", "zeppelin 700 of")
+    asked = talk.asks(brings("call_1", "http_get", page))
+    here = Place(turn_of(asked).session, 2)
+
+    found = re.search(r'lines="1\.(\d+)-1\.(\d+)"', checked(Search("zeppelin"), store, here).text)
+
+    assert found
+    piece = page.index("zeppelin") // 500 + 1
+    assert int(found[1]) <= piece <= int(found[2])
 
 
 def test_a_search_can_be_for_a_type(store):
