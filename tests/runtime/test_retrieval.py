@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from base64 import b64decode
 from dataclasses import replace
 from itertools import count
 
@@ -464,7 +465,12 @@ def test_another_projects_pages_are_not_there(store):
 @pytest.mark.parametrize(
     ("content", "kind", "media", "says"),
     [
-        (PNG, Kind.IMAGE, "image/png", "(image/png, 124 bytes, 640 x 480 pixels: an image cannot be brought back as text)"),
+        (
+            PNG,
+            Kind.IMAGE,
+            "image/png",
+            "124 bytes, 640 x 480 pixels, an image of turn 1: it cannot be shown here again, only looked at with fetch)",
+        ),
         (b"https://example.com/a.png", Kind.IMAGE, "text/uri-list", "https://example.com/a.png"),
         (bytes(range(256)) * 4, Kind.FILE, "application/octet-stream", "1,024 bytes of binary data that begin with 00 01"),
         (b'{"type": "odd"}', Kind.OPAQUE, "application/json", '{"type": "odd"}'),
@@ -499,6 +505,34 @@ def test_all_parts_that_a_call_brought_come_together(store):
     assert "a screenshot:" in got.text
     assert "640 x 480 pixels" in got.text
     assert len(got.pages) == 2
+
+
+def test_a_model_that_can_look_at_images_gets_one_back_as_it_was(store):
+    talk = Talk(store)
+    asked = talk.asks("go", calls("c1", "shot"), brings("c1", "shot", PNG, Kind.IMAGE, "image/png"))
+    here = Place(turn_of(asked).session, 1)
+
+    got = checked(Retrieve("c1"), store, here, sees=True)
+
+    assert [(image.media, b64decode(image.data)) for image in got.images] == [("image/png", PNG)]
+    assert "640 x 480 pixels, an image of turn 1: it stands behind this text" in got.text
+    assert not checked(Retrieve("c1"), store, here).images
+    told = checked(Range(1, 1), store, here, sees=True)
+    assert f'retrieve_context(id="{got.pages[0]}") shows it' in told.text
+
+
+def test_an_image_that_does_not_fit_or_that_a_provider_might_refuse_is_told(store):
+    talk = Talk(store)
+    odd = message(
+        Role.TOOL,
+        Part(Kind.IMAGE, PNG, "image/png", "shot", "c1"),
+        Part(Kind.IMAGE, PNG, "image/tiff", "shot", "c1"),
+        Part(Kind.IMAGE, b"not an image", "image/png", "shot", "c1"),
+    )
+    here = Place(turn_of(talk.asks("go", calls("c1", "shot"), odd)).session, 1)
+
+    assert len(checked(Retrieve("c1"), store, here, sees=True).images) == 1
+    assert not checked(Retrieve("c1", max_tokens=150), store, here, sees=True).images
 
 
 def test_our_own_words_in_content_stay_content(store):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hotset.nouns.message import Image
 from hotset.nouns.page import Chain, Digest, Kind, PageId, SessionId
 from hotset.nouns.window import Spot
 
@@ -137,3 +138,5 @@ class Retrieved:
     """Where these stand."""
     contents: tuple[Digest, ...] = ()
     """Their content's addresses: a page that was shortened elsewhere with the same content is meant too."""
+    images: tuple[Image, ...] = ()
+    """Those among the pages that the model can look at again. The text tells of them."""
