@@ -176,7 +176,7 @@ def test_every_knob_can_be_set_by_name(config):
         file = {over = 9000, room = 6000}
         web_fetch = {over = 0}
         [window.tools]
-        Bash = {over = 800}
+        Bash = {over = 800, room = 800}
         """).knobs_for("anyone")
 
     assert (found.high, found.low, found.keep, found.most, found.echo, found.early) == (0.7, 0.5, 3, 12, False, False)
@@ -226,7 +226,11 @@ def test_no_knob_is_out_of_the_file_s_reach(config):
         ("[window]\nspared = ['novel']", "knows the kinds system, prompt"),
         ("[window]\nlimit = 3000", "limit of .* must look like {over = 3000, room = 2000}"),
         ("[window]\nlimit = {over = 100, room = 200}", "limit.room of .* must be from 1 to 100"),
-        ("[window.limits]\nnovel = {over = 1}", "knows the kinds"),
+        (
+            "[window]\nlimits = {file = {over = 9000}}",
+            r"limits.file of \[window\] in .* must also say its room, .*: \{over = 9000, room = 6000\}, in characters",
+        ),
+        ("[window.limits]\nnovel = {over = 1, room = 1}", "knows the kinds"),
         ("[window]\ntools = 5", r"must be a table: \[window.tools\]"),
         ("[window]\nprefetch = 'always'", "prefetch.mode of .* must be one of off, hints, on, not 'always'"),
         ("[window]\nprefetch = true", "prefetch of .* must be off, hints or on, or a table of mode, excerpt, hint"),

@@ -217,7 +217,7 @@ def load(
         own_prices=_own_prices(file, path),
         off=_yes_or_no("off", chosen["off"], origins["off"]),
         inject=_yes_or_no("inject", chosen["inject"], origins["inject"]),
-        budget=_budget(chosen["budget"], origins["budget"]),
+        budget=budget_of(chosen["budget"], origins["budget"]),
         profile=named_profile,
         own_knobs=own_knobs,
         own_alerts=thresholds_in(_table(file, "alerts", path), path),
@@ -402,7 +402,8 @@ def _yes_or_no(name: str, value: object, origin: str) -> bool:
     return said in _YES
 
 
-def _budget(value: object, origin: str) -> int:
+def budget_of(value: object, origin: str) -> int:
+    """What a prompt may have, in tokens; 0 for what the model's window allows. Raises `BadConfig`."""
     tokens = int(value) if isinstance(value, str) and value.isdigit() else value
     if isinstance(tokens, bool) or not isinstance(tokens, int) or (tokens and tokens < _LEAST_BUDGET):
         raise BadConfig(

@@ -113,7 +113,10 @@ def _limit(name: str, value: object, origin: str) -> Limit:
     over = _whole_number(f"{name}.over", given["over"], origin)
     if not over:
         return NEVER
-    room = _whole_number(f"{name}.room", given.get("room", over), origin)
+    if "room" not in given:
+        example = f"{{over = {over}, room = {max(1, over * 2 // 3)}}}"
+        raise BadConfig(f"{name} of {origin} must also say its room, how long what is shown may be: {example}, in characters")
+    room = _whole_number(f"{name}.room", given["room"], origin)
     if not 1 <= room <= over:
         raise BadConfig(f"{name}.room of {origin} must be from 1 to {over}, which is its over, not {room}")
     return Limit(over, room)

@@ -299,3 +299,16 @@ def test_a_switch_that_cannot_be_used_is_told_before_anything_starts(desk: Desk)
 
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("hotset: profile (--profile) must be one of default, lean")
+
+
+def test_all_figures_of_a_turn_are_in_the_same_tokens(desk: Desk, play):
+    """A third more of the provider's for one of ours: what the only page saves is what the turn saves, but for our tools."""
+    play(2)
+
+    told = desk.run("diff", "last", "2", "--json").json()
+
+    (change,) = told["changes"]
+    saved = told["estimated"]["whole"] - told["estimated"]["sent"]
+    assert abs(change["whole"] - change["tokens"] - saved) < 0.15 * change["whole"]
+    assert change["whole"] < told["estimated"]["whole"]
+    assert "all figures but the measured one are estimated, in the provider's tokens" in desk.run("diff", "last", "2").out

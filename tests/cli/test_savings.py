@@ -111,7 +111,7 @@ def test_a_project_in_which_nothing_was_paid_for_yet_is_no_failure(filled: Desk)
 
     assert (ran.code, ran.out) == (0, "")
     assert "no turn was paid for yet" in ran.err
-    assert "4 turns more have no bill" in ran.err
+    assert "4 more turns have no bill" in ran.err
     assert filled.run("savings", "--json").json()["uncounted"] == 4
 
 
@@ -172,3 +172,19 @@ def test_status_tells_which_profile_holds_and_whether_it_is_off(desk: Desk):
         "budget": 9000,
         "profile": "",
     }
+
+
+def test_more_sent_than_everything_is_told_in_tokens_and_not_as_a_share_below_nothing(desk: Desk):
+    bill(desk, "short", replace(SONNET, whole=Usage(1_000), sent=Usage(1_000), usage=Usage(10_010), calls=2))
+
+    told = desk.run("savings").out
+
+    assert "5,005 more were sent: our tools, and calls in which the model got something back" in told
+    assert "of it was not sent" not in told
+
+
+def test_one_turn_without_a_bill_is_told_as_one(desk: Desk):
+    with closing(SqliteStore.open(desk.data)) as store:
+        Talk(store, key="free", time=NOW).turn("hello", "done")
+
+    assert "1 more turn has no bill" in desk.run("savings").err

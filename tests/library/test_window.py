@@ -237,3 +237,14 @@ def test_what_is_kept_can_be_recalled_by_the_id_of_its_call(upstream, memory):
         _run(window, "chat", client)
     call = window.messages[1]["tool_calls"][0]["id"]
     assert opened.recall(call) == text_of("a.py").encode()
+
+
+@pytest.mark.parametrize("budget", [-5, 10, "x", True, None, 2000.5])
+def test_a_budget_that_is_none_is_refused_where_it_is_given(memory, upstream, budget):
+    told = "must be a number of tokens from 1000 up, or 0 for what the model's window allows"
+
+    with memory() as opened:
+        with pytest.raises(BadInput, match=rf"budget \(of memory\.window\(\)\) {told}"):
+            opened.window(model="gpt-5.5", budget=budget)
+        with pytest.raises(BadInput, match=rf"budget \(of wrap\(\)\) {told}"):
+            opened.wrap(client_of("chat", upstream([]).url), budget=budget)

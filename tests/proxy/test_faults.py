@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import http.client
 import json
@@ -387,3 +388,39 @@ def test_the_usage_of_a_turn_without_faults_is_the_providers_own(talk, dialect):
 
     assert summed([before, conversation.reply.usage]) == world.upstream.bill
     assert conversation.reply.usage != Usage()
+
+
+PIXEL = base64.b64encode(
+    b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89"
+    b"\0\0\0\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\0\x05\0\x01\xff\x89\x99=\x1d\0\0\0\0IEND\xaeB`\x82"
+).decode()
+
+
+def test_an_image_comes_back_as_an_image_where_results_can_carry_one_and_is_told_where_not(talk, dialect):
+    brought = Call("get_turn_range", {"first": 1, "last": 2}) if dialect == "openai-chat" else retrieve(dialect, "one")
+    conversation, world = talk(Say("Seen."), Say("Again.", calls=(brought,)), Say("It is red."), Say("Bye."))
+
+    conversation.send(*_screenshot(dialect, conversation.calls[0].call))
+    conversation.say("Look again.")
+    conversation.say("Thanks.")
+
+    *_, before, answered, later = map(asked, world.upstream.requests)
+    images = [
+        sum(part.kind is Kind.IMAGE for message in each.messages for part in message.parts) for each in (before, answered, later)
+    ]
+    assert images == ([1, 1, 1] if dialect == "openai-chat" else [1, 2, 2])
+    told = "cannot be shown here again" if dialect == "openai-chat" else "it stands behind this text"
+    assert told in world.upstream.requests[-1].body.decode()
+    _assert_nothing_was_seen(conversation, world)
+
+
+def _screenshot(dialect: str, call: str) -> list[dict[str, object]]:
+    """What answers the client's call: an image, where a result can be one; otherwise one in the prompt behind it."""
+    url = f"data:image/png;base64,{PIXEL}"
+    if dialect == "anthropic":
+        image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
+        return [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": call, "content": [image]}]}]
+    if dialect == "openai-responses":
+        return [{"type": "function_call_output", "call_id": call, "output": [{"type": "input_image", "image_url": url}]}]
+    shown = [{"type": "text", "text": "this one"}, {"type": "image_url", "image_url": {"url": url}}]
+    return [{"role": "tool", "tool_call_id": call, "content": "see below"}, {"role": "user", "content": shown}]

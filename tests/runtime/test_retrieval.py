@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import time
+from base64 import b64decode
 from dataclasses import replace
 from itertools import count
 
@@ -290,6 +292,54 @@ def test_a_search_finds_it_and_says_how_to_bring_it_back(store):
     assert got.found
 
 
+def test_the_prompt_that_stands_in_the_window_is_no_find(store):
+    talk, _ = work(store)
+    asked = talk.asks("why is the retry policy of the uploader exponential, and what is a zeppelin?")
+    here = Place(turn_of(asked).session, 4)
+
+    got = checked(Search("retry policy of the uploader"), store, here)
+
+    assert "turn 3" in got.text.split("\n")[1]
+    assert "zeppelin" not in got.text
+    assert "zeppelin" not in checked(Retrieve(topic="retry policy of the uploader"), store, here).text
+
+
+def test_an_earlier_prompt_is_a_find(store):
+    talk, _ = work(store)
+    asked = talk.asks("go on")
+
+    assert "please fix the uploader" in checked(Search("fix uploader"), store, Place(turn_of(asked).session, 4)).text
+
+
+def test_a_search_that_finds_nothing_says_so_and_what_to_try(store):
+    talk, _ = work(store)
+    asked = talk.asks("what is a zeppelin?")
+    here = Place(turn_of(asked).session, 4)
+
+    got = checked(Search("zeppelin", Kind.TOOL_RESULT), store, here)
+
+    assert not got.found
+    assert got.text.startswith("[hotset: nothing was found: none of 2 pages of type tool_result in this session speaks of it")
+    assert got.text.endswith('try other or fewer words, no type, session="all"]')
+    assert not checked(Search("zeppelin"), store, here).found
+
+
+def test_a_find_in_one_long_line_says_which_pieces_it_is_in(store):
+    talk = Talk(store)
+    asked = talk.asks("get the page")
+    talk.hears(asked.turn, calls("call_1", "http_get", url="https://example.org"))
+    page = "".join(f"<p>paragraph {number} of many</p>" for number in range(900))
+    page = page.replace("paragraph 700 of", "zeppelin 700 of")
+    asked = talk.asks(brings("call_1", "http_get", page))
+    here = Place(turn_of(asked).session, 2)
+
+    found = re.search(r'lines="1\.(\d+)-1\.(\d+)"', checked(Search("zeppelin"), store, here).text)
+
+    assert found
+    piece = page.index("zeppelin") // 500 + 1
+    assert int(found[1]) <= piece <= int(found[2])
+
+
 def test_a_search_can_be_for_a_type(store):
     _, here = work(store)
 
@@ -415,7 +465,12 @@ def test_another_projects_pages_are_not_there(store):
 @pytest.mark.parametrize(
     ("content", "kind", "media", "says"),
     [
-        (PNG, Kind.IMAGE, "image/png", "(image/png, 124 bytes, 640 x 480 pixels: an image cannot be brought back as text)"),
+        (
+            PNG,
+            Kind.IMAGE,
+            "image/png",
+            "124 bytes, 640 x 480 pixels, an image of turn 1: it cannot be shown here again, only looked at with fetch)",
+        ),
         (b"https://example.com/a.png", Kind.IMAGE, "text/uri-list", "https://example.com/a.png"),
         (bytes(range(256)) * 4, Kind.FILE, "application/octet-stream", "1,024 bytes of binary data that begin with 00 01"),
         (b'{"type": "odd"}', Kind.OPAQUE, "application/json", '{"type": "odd"}'),
@@ -450,6 +505,34 @@ def test_all_parts_that_a_call_brought_come_together(store):
     assert "a screenshot:" in got.text
     assert "640 x 480 pixels" in got.text
     assert len(got.pages) == 2
+
+
+def test_a_model_that_can_look_at_images_gets_one_back_as_it_was(store):
+    talk = Talk(store)
+    asked = talk.asks("go", calls("c1", "shot"), brings("c1", "shot", PNG, Kind.IMAGE, "image/png"))
+    here = Place(turn_of(asked).session, 1)
+
+    got = checked(Retrieve("c1"), store, here, sees=True)
+
+    assert [(image.media, b64decode(image.data)) for image in got.images] == [("image/png", PNG)]
+    assert "640 x 480 pixels, an image of turn 1: it stands behind this text" in got.text
+    assert not checked(Retrieve("c1"), store, here).images
+    told = checked(Range(1, 1), store, here, sees=True)
+    assert f'retrieve_context(id="{got.pages[0]}") shows it' in told.text
+
+
+def test_an_image_that_does_not_fit_or_that_a_provider_might_refuse_is_told(store):
+    talk = Talk(store)
+    odd = message(
+        Role.TOOL,
+        Part(Kind.IMAGE, PNG, "image/png", "shot", "c1"),
+        Part(Kind.IMAGE, PNG, "image/tiff", "shot", "c1"),
+        Part(Kind.IMAGE, b"not an image", "image/png", "shot", "c1"),
+    )
+    here = Place(turn_of(talk.asks("go", calls("c1", "shot"), odd)).session, 1)
+
+    assert len(checked(Retrieve("c1"), store, here, sees=True).images) == 1
+    assert not checked(Retrieve("c1", max_tokens=150), store, here, sees=True).images
 
 
 def test_our_own_words_in_content_stay_content(store):

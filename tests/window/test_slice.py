@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from hotset import tokens
 from hotset.nouns.retrieval import END, JsonPath, Lines, Question, Regex, Rows, Symbol, Whole
 from hotset.window.slice import cut
+from hotset.window.tools import parse_call
 from tests.campaign import sample
 
 ROOM = 2000
@@ -88,7 +90,95 @@ def test_a_line_that_is_too_long_is_cut_and_told():
     made = sliced("x" * 100_000, Lines(((1, 1),)), 100)
 
     assert made.text
-    assert "of 100,000 characters of line 1 of 1; regex or question for other parts" in made.note
+    assert made.note == 'line 1.1 of 1 (line 1 has pieces 1.1-1.200 of 500 characters); lines="1.2-1.200" for more'
+
+
+LONG = " ".join(f"word{number}" for number in range(9000))
+
+
+def asked(lines: str):
+    return parse_call("retrieve_context", json.dumps({"id": "c1", "lines": lines}).encode()).how
+
+
+@pytest.mark.row("V6")
+@pytest.mark.parametrize("how", [Whole(), Lines(((1, 1),))])
+def test_going_on_as_the_note_says_brings_back_all_of_one_long_line(how):
+    seen = ""
+    while True:
+        made = sliced(LONG, how, 1500)
+        seen += made.text
+        if len(seen) >= len(LONG):
+            break
+        begins = re.search(r'lines="(1\.\d+)-', made.note)
+        assert begins
+        how = asked(f"{begins[1]}-")
+
+    assert seen == LONG
+
+
+def test_a_piece_of_a_long_line_has_the_same_number_at_every_call():
+    for room in (400, 1500):
+        assert sliced(LONG, asked("1.7"), room).text == LONG[3000:3500]
+
+
+def test_a_long_line_among_others_goes_on_behind_what_was_cut_and_so_do_the_lines_below():
+    text = f"first\n{LONG}\nlast\n"
+    made = sliced(text, Lines(((1, 3),)), 700)
+
+    assert made.text.startswith("1\tfirst\n2.1\tword0 word1")
+    named = re.search(r'lines="2\.(\d+)-3" for more', made.note)
+    assert named
+    assert sliced(text, asked(f"2.{named[1]}-3"), 700).text.startswith(f"2.{named[1]}\t{LONG[(int(named[1]) - 1) * 500 :][:500]}")
+    assert sliced(text, asked(f"2.{len(LONG) // 500}-3")).text.endswith(f"{LONG[-20:]}\n3\tlast")
+
+
+def test_what_is_too_large_for_a_small_answer_says_how_large_one_must_be():
+    made = sliced("words of a line " * 100, Lines(((1, 1),)), 60)
+
+    named = re.search(r'lines="1", max_tokens=(\d+) for all of it', made.note)
+    assert named
+    assert tokens.count(b"words of a line " * 100) < int(named[1]) < 1000
+
+
+def test_pieces_that_are_not_there_are_told():
+    assert sliced(LONG, asked("1.900")).note == f"no such lines; it has one line, in pieces 1.1-1.{-(-len(LONG) // 500)}"
+    assert sliced(LONG, Lines(((2, 5),))).note.startswith("no such lines; it has one line, in pieces 1.1-1.")
+
+
+def test_finds_in_a_long_line_say_which_piece_they_are_in():
+    at = LONG.index("word7000")
+
+    assert sliced(LONG, Regex("word7000")).text.startswith(f"1.{(at - 200) // 500 + 1}\t...")
+    assert f"1.{at // 500 + 1}\t..." in sliced(LONG, Question('"word7000"')).text
+
+
+def test_one_line_is_told_as_one():
+    assert sliced(TEXT, Lines(((7, 7),))).note == "line 7 of 412"
+    assert sliced("a,b\n1,2\n3,4\n", Rows(((2, 2),))).note == "row 2 of 2"
+
+
+def test_a_regex_that_cannot_be_read_is_told_as_it_was_given():
+    note = sliced(TEXT, Regex("(unclosed")).note
+
+    assert "(unclosed" in note
+    assert "(?m)" not in note
+
+
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        ("$.data[5:400]", r"\$\.data\[(\d+):400\]"),
+        ("data[*].name", r"\$\.data\[(\d+):\]\.name"),
+        ("$", r"\$\[(\d+):\]"),
+        ("$[100:]", r"\$\[(\d+):\]"),
+        ("$.long", r'lines="1\.\d+-1\.\d+" for the rest'),
+    ],
+)
+def test_values_that_did_not_fit_say_the_path_that_goes_on(path, more):
+    rows = [{"id": number, "name": f"the name of {number}"} for number in range(500)]
+    text = json.dumps({"data": rows, "long": LONG, **{f"key_{number}": number for number in range(900)}})
+
+    assert re.search(more, sliced(text, JsonPath(path), 300).note)
 
 
 def test_rows_bring_the_header_along():
@@ -420,3 +510,54 @@ def test_a_megabyte_is_sliced_in_milliseconds():
         begun = time.process_time()
         assert sliced(text, how).text
         assert time.process_time() - begun < 0.5, how  # 5 to 25 ms when nothing else runs
+
+
+SECTIONS = [
+    f"<h2 id='s{number}'>Section {number}: <em>Limits</em> &amp; Auth</h2>\n<p>The limit is {number * 37}.</p>"
+    for number in range(40)
+]
+PAGE = (
+    "<html><head><title>Guide</title></head>\n<body><h1>All of it</h1>\n" + "\n".join(SECTIONS) + "\n<h1>Index</h1></body></html>"
+)
+
+
+@pytest.mark.parametrize("page", [PAGE, PAGE.replace("\n", "")], ids=["laid out", "on one line"])
+@pytest.mark.parametrize("name", ["Section 12: Limits & Auth", "section 12:", "s12", "#s12"])
+def test_a_section_of_a_page_is_found_by_its_heading_or_its_anchor(page, name):
+    shown = sliced(page, Symbol(name)).text
+
+    assert "The limit is 444." in shown
+    assert "Section 13" not in shown
+    assert "The limit is 407." not in shown
+
+
+def test_a_heading_that_fits_several_sections_brings_all_of_them_and_the_title_is_one():
+    made = sliced(PAGE.replace("\n", ""), Symbol("Limits"), 400)
+
+    assert made.note.startswith("40 sections: ")
+    assert re.search(r'; lines="1\.\d+-1\.\d+" for more$', made.note)
+    assert sliced(PAGE.replace("\n", ""), Symbol("Guide")).text == "<title>Guide</title>"
+
+
+def test_a_long_section_on_one_line_says_how_to_go_on():
+    page = f"<html><body><h2>Terms</h2><p>{LONG}</p><h2>Other</h2></body></html>"
+    made = sliced(page, Symbol("Terms"), 500)
+    named = re.search(r'lines="(1\.(\d+)-[^"]+)" for the rest', made.note)
+
+    assert made.text.startswith("<h2>Terms</h2>")
+    assert named
+    assert sliced(page, asked(named[1])).text in page
+    assert made.text[-30:] in made.text + sliced(page, asked(named[1])).text
+
+
+def test_an_element_is_found_by_its_id_with_all_that_stands_in_it():
+    page = '<div id="a"><div>one</div><div>two</div></div><div id="b">three</div>'
+
+    assert sliced(page, Symbol("a")).text == page
+    long = page.replace("one", "one " * 600)
+    assert sliced(long, Symbol("b")).text == '<div id="b">three</div>'
+    assert sliced(long, Symbol("a")).text.endswith("two</div></div>")
+
+
+def test_a_heading_that_is_not_there_names_those_that_are():
+    assert "defined here: Guide, All of it" in sliced(PAGE, Symbol("zzzzzz")).note

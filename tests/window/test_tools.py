@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hotset import tokens
 from hotset.errors import Malformed
 from hotset.nouns.page import Kind
-from hotset.nouns.retrieval import END, JsonPath, Lines, Question, Range, Regex, Retrieve, Rows, Search, Symbol, Whole
+from hotset.nouns.retrieval import END, JsonPath, Lines, Pieces, Question, Range, Regex, Retrieve, Rows, Search, Symbol, Whole
 from hotset.window.tools import OUR_TOOLS, SPECS, parse_call
 
 
@@ -60,6 +60,12 @@ def test_a_call_by_id_asks_for_all_of_it_in_2000_tokens():
         ({"lines": 7}, Lines(((7, 7),))),
         ({"lines": "40-12"}, Lines(((12, 40),))),
         ({"lines": "120-"}, Lines(((120, END),))),
+        ({"lines": "1.7-1.12"}, Lines((Pieces((1, 7), (1, 12)),))),
+        ({"lines": "12-13.4, 20-30"}, Lines((Pieces((12, 1), (13, 4)), (20, 30)))),
+        ({"lines": "13.5-"}, Lines((Pieces((13, 5), (END, END)),))),
+        ({"lines": 1.7}, Lines((Pieces((1, 7), (1, 7)),))),
+        ({"lines": "3..7"}, Lines(((3, 7),))),
+        ({"lines": 12.0}, Lines(((12, 12),))),
         ({"lines": "0-3"}, Lines(((1, 3),))),
         ({"lines": "1-2, 8-9; 20"}, Lines(((1, 2), (8, 9), (20, 20)))),
         ({"rows": "1-20"}, Rows(((1, 20),))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hotset.nouns.message import Image
 from hotset.nouns.page import Chain, Digest, Kind, PageId, SessionId
 from hotset.nouns.window import Spot
 
@@ -20,10 +21,18 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
-    """By line number: the text's own numbers where it carries some."""
+class Pieces:
+    """From one piece of a long line to another, both included: each is a line and the number of a piece in it, from 1."""
 
-    spans: tuple[Span, ...]
+    first: Span
+    last: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """By line number: the text's own numbers where it carries some. Of long lines also piece by piece."""
+
+    spans: tuple[Span | Pieces, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +138,5 @@ class Retrieved:
     """Where these stand."""
     contents: tuple[Digest, ...] = ()
     """Their content's addresses: a page that was shortened elsewhere with the same content is meant too."""
+    images: tuple[Image, ...] = ()
+    """Those among the pages that the model can look at again. The text tells of them."""

@@ -8,6 +8,7 @@ import msgspec
 
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Chain
+from hotset.nouns.turn import TurnRef
 from hotset.nouns.window import Hidden
 from hotset.store.port import Store
 from hotset.window.calibrate import Calibration, from_numbers, prior
@@ -16,6 +17,11 @@ _WORTH_KEEPING = 0.002
 """A change of the ratio that would move the edge of a window of 128,000 tokens by 250: less makes no other plan."""
 
 _MOST_MODELS = 256
+
+
+def ratio_at(model: str, store: Store, as_of: TurnRef) -> float:
+    """What our count was multiplied by when this turn was planned."""
+    return _kept(model, store, as_of).ratio
 
 
 class Calibrations:
@@ -51,10 +57,7 @@ class Calibrations:
         return Hidden(_name(model), instead=msgspec.json.encode(now.as_numbers()))
 
     def _read(self, model: str, store: Store) -> Calibration:
-        name = _name(model)
-        row = store.table([name]).hidden.get(name)
-        numbers = msgspec.json.decode(row.instead, type=dict[str, float]) if row is not None else {}
-        found = from_numbers(numbers, model)
+        found = _kept(model, store)
         with self._lock:
             self._know(model, found)
             self._kept[model] = found.ratio
@@ -65,6 +68,12 @@ class Calibrations:
             self._known.clear()
             self._kept.clear()
         self._known[model] = calibration
+
+
+def _kept(model: str, store: Store, as_of: TurnRef | None = None) -> Calibration:
+    name = _name(model)
+    row = store.table([name], as_of).hidden.get(name)
+    return from_numbers(msgspec.json.decode(row.instead, type=dict[str, float]) if row is not None else {}, model)
 
 
 def _name(model: str) -> Chain:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -16,6 +16,7 @@ from hotset.nouns.page import ROOT, Chain, Page
 from hotset.nouns.turn import Event, Node, Reference, Turn
 from hotset.nouns.window import WHOLE, Cause, Form, Hidden, Shown, Spot, Table
 from hotset.runtime import deferring
+from hotset.runtime.calibrating import ratio_at
 from hotset.runtime.offering import beginning, kept_offer, names
 from hotset.runtime.using import USED
 from hotset.store.port import Store, Where
@@ -34,9 +35,9 @@ class Change:
     fresh: bool
     """It was decided for this turn; else it stood like this before."""
     whole: int
-    """Tokens of what was there."""
+    """Tokens of what was there, in the provider's count as it was known when the turn was planned: the bill's unit."""
     tokens: int
-    """Tokens of what was sent."""
+    """Tokens of what was sent, in the same."""
     pages: tuple[Page, ...]
     sent: bytes
     """What stood in their place."""
@@ -63,7 +64,7 @@ class Difference:
     tools: tuple[str, ...]
     """Ours, beside the client's."""
     retrievals: tuple[Event, ...]
-    """What the model asked us for in this turn."""
+    """What the model asked us for in this turn, with its tokens in the same unit."""
     uses: tuple[Event, ...]
     """What it used of the toolbox."""
     bill: Bill | None
@@ -76,13 +77,14 @@ def difference(store: Store, turn: Turn, dialects: Dialects, *, inject: bool) ->
     table = store.table(line, turn.ref)
     planned = table != Table()
     asked = _open_request(store, turn, dialects) if planned and inject else None
+    ratio = ratio_at(turn.model, store, turn.ref)
     return Difference(
         turn=turn,
         planned=planned,
-        changes=tuple(_changes(store, turn, line, table)),
+        changes=tuple(_scaled(change, ratio) for change in _changes(store, turn, line, table)),
         spliced=tuple(_spliced(line, nodes, table)) if asked is not None else (),
         tools=tuple(_ours(store, turn, [nodes[chain] for chain in line], asked)) if asked else (),
-        retrievals=tuple(_happened(store, turn, "Retrieved")),
+        retrievals=tuple(_weighed(event, ratio) for event in _happened(store, turn, "Retrieved")),
         uses=tuple(_happened(store, turn, USED)),
         bill=next((bill for bill in store.bills(turn.session) if bill.turn == turn.number), None),
     )
@@ -138,6 +140,15 @@ def _change(store: Store, turn: Turn, rows: list[Shown], pages: Mapping[Chain, l
         sent=first.text,
         reference=_reference(store, first.text),
     )
+
+
+def _scaled(change: Change, ratio: float) -> Change:
+    return replace(change, whole=round(change.whole * ratio), tokens=round(change.tokens * ratio))
+
+
+def _weighed(event: Event, ratio: float) -> Event:
+    tokens = event.detail.get("tokens", 0)
+    return replace(event, detail={**event.detail, "tokens": round(float(tokens) * ratio)})
 
 
 def _reference(store: Store, text: bytes) -> Reference | None:

@@ -22,6 +22,7 @@ from hotset.runtime.lines import weigh
 from hotset.runtime.memory_telling import read_deposits
 from hotset.runtime.offering import Ours, ours
 from hotset.runtime.planning import Prepared
+from hotset.runtime.seeing import carries, sees
 from hotset.runtime.using import Asked, Using
 from hotset.sources.memory.naming import is_memory_id
 from hotset.store.port import Store
@@ -180,13 +181,14 @@ class Faults:
             self.events.append(Event("Bypassed", now, here.session, here.turn, detail))
             return Answer(call.id, _SORRY if call.name in OUR_TOOLS else _LOST, failed=True)
         self._tell(call, wanted, got, here, now)
-        return Answer(call.id, got.text, failed=not got.found)
+        return Answer(call.id, got.text, failed=not got.found, images=got.images)
 
     def _bring_back(self, call: OwnCall, room: int, here: Place) -> tuple[Retrieval, Retrieved]:
         wanted = parse_call(call.name, call.arguments)
         index = self.follower.index if self.follower else None
         asked = replace(wanted, max_tokens=min(wanted.max_tokens, room))
-        return wanted, retrieval.answer(asked, self.store, here, index=index)
+        sees_images = sees(self.outgoing.model) and carries(self.outgoing.dialect)
+        return wanted, retrieval.answer(asked, self.store, here, index=index, sees=sees_images)
 
     def _tell(self, call: OwnCall, wanted: Retrieval | None, got: Retrieved | None, here: Place, now: float) -> None:
         again = got is not None and any(self._had_left(spot) for spot in got.spots)

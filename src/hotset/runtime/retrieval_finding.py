@@ -54,7 +54,8 @@ def find(call: Retrieve, store: Store, here: Place, deadline: Deadline, index: I
     if call.tool:
         return _by_tool(call, store, here, deadline)
     found = _by_index(call.topic, store, here, deadline.share(_INDEX_SHARE), index) if index is not None else None
-    return found or _by_topic(call.topic, _spoken(store, here), store, deadline)
+    here_now = standing(store, here)
+    return found or _by_topic(call.topic, [page for page in _spoken(store, here) if page.id not in here_now], store, deadline)
 
 
 def line(store: Store, here: Place) -> list[Node]:
@@ -75,6 +76,15 @@ def line(store: Store, here: Place) -> list[Node]:
 def on_line(pages: Iterable[Page], chains: frozenset[Chain]) -> Iterator[Page]:
     """Those that the model could have seen: a rewound past is not its past. What stands in no message is its session's."""
     return (page for page in pages if not chains or page.chain in chains or page.chain == ROOT)
+
+
+def standing(store: Store, here: Place) -> frozenset[PageId]:
+    """The latest prompt of the line on which the question is asked: it stands in the window, and is no find."""
+    if here.session is None or not here.turn:
+        return frozenset()
+    said = store.pages(Where(session=here.session, kinds=frozenset({Kind.PROMPT})))
+    prompts = [page for page in on_line(said, frozenset(here.chains)) if page.turn <= here.turn]
+    return frozenset(page.id for page in prompts if page.chain == prompts[-1].chain)
 
 
 def _by_id(id: str, store: Store, here: Place) -> Found:
@@ -211,9 +221,9 @@ def _by_index(topic: str, store: Store, here: Place, deadline: Deadline, index: 
 
     if here.session is None:
         return None
-    chains = frozenset(here.chains)
+    chains, here_now = frozenset(here.chains), standing(store, here)
     query = Query(topic, Filter(sessions=frozenset({here.session})), _FOUND)
-    found = indexed_pages(query, store, index, deadline, lambda page: any(on_line([page], chains)))
+    found = indexed_pages(query, store, index, deadline, lambda page: page.id not in here_now and any(on_line([page], chains)))
     if found is None or not found.best:
         return None
     said = [each for each in found.best if each.by_words]
@@ -236,7 +246,7 @@ def _by_topic(topic: str, pages: Sequence[Page], store: Store, deadline: Deadlin
         raise Missing(_HERE_ONLY)
     best = ranked_pages(topic, list(reversed(pages)), store, deadline).best
     if not best:
-        raise Missing("nothing here shares a word with the topic; other words, or search_history with session all, may find it")
+        raise Missing("nothing earlier here shares a word with the topic; try other words, or search_history with session all")
     worth = [page for score, page, _ in best if score >= best[0][0] / 2][:_BEST]
     others = ", ".join(f"{page.id} (turn {page.turn})" for _, page, _ in best if page not in worth[:_NAMED])
     order = {page.id: number for number, page in enumerate(pages)}

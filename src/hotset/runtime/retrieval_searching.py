@@ -10,12 +10,13 @@ from hotset.nouns.finding import Filter, Query
 from hotset.nouns.page import Kind, Page, SessionId, including
 from hotset.nouns.retrieval import Place, Search
 from hotset.nouns.turn import Session
-from hotset.runtime.retrieval_finding import Missing
+from hotset.runtime.retrieval_finding import Missing, standing
 from hotset.runtime.retrieval_ranking import Deadline, Spoken, ranked_pages
 from hotset.runtime.retrieval_telling import moment, origin, plain
 from hotset.sealing import seal
 from hotset.sources.history.pages import LEFT_OUT
 from hotset.store.port import Store, Where
+from hotset.window.pieces import PIECE, lines_of, pieces_of
 from hotset.window.slice.words import Term, hits, lowered, terms
 
 _MOST_PAGES = 20_000
@@ -24,6 +25,7 @@ _MOST_RESULTS = 20
 _EXCERPT_CHARS = 160
 _WHOLE_CHARS = 4000  # up to this a page is brought back whole
 _AROUND = 30  # lines around a find, to be brought back
+_AROUND_PIECES = 3  # of a very long line
 _INDEX_SHARE = 0.6  # of the time, where there is an index; what it leaves is enough for a look through the store
 
 
@@ -55,7 +57,9 @@ def _by_index(call: Search, store: Store, here: Place, deadline: Deadline, index
         sessions=frozenset() if call.session == "all" else frozenset(_sessions(call.session, store, here)),
         kinds=frozenset(including(call.kind)) if call.kind else frozenset(),
     )
-    found = indexed_pages(Query(call.query, only, _MOST_RESULTS), store, index, deadline)
+    here_now = standing(store, here)
+    query = Query(call.query, only, _MOST_RESULTS)
+    found = indexed_pages(query, store, index, deadline, lambda page: page.id not in here_now)
     if found is None or not found.best:
         return None
     note = "the latest pages were not all searched for want of time" if found.missed else ""
@@ -65,14 +69,27 @@ def _by_index(call: Search, store: Store, here: Place, deadline: Deadline, index
 def _through_the_store(call: Search, store: Store, here: Place, deadline: Deadline) -> tuple[list[Spoken], str]:
     """The finds, and what was not searched. Raises `Missing`."""
     sessions = _sessions(call.session, store, here)
-    pages = list(_pages(call.kind, sessions, store, deadline.share(_LISTING_SHARE)))
+    here_now = standing(store, here)
+    pages = [page for page in _pages(call.kind, sessions, store, deadline.share(_LISTING_SHARE)) if page.id not in here_now]
     ranking = ranked_pages(call.query, pages, store, deadline)
     note = f"{ranking.missed:,} of {len(pages):,} pages were not searched for want of time" if ranking.missed else ""
     if not ranking.best:
-        wider = "" if call.session == "all" else ", or session all"
-        raise Missing(f"nothing in {len(pages):,} pages speaks of it; other words{wider} may find it{note and f' ({note})'}")
+        raise Missing(_nothing(call, len(pages), note))
     best = ranking.best[:_MOST_RESULTS]
     return [Spoken(score, page, text, (0, 0), by_words=True) for score, page, text in best], note
+
+
+def _nothing(call: Search, pages: int, note: str) -> str:
+    """What was looked through, and what to try."""
+    where = "this project" if call.session == "all" else "this session" if not call.session else "that session"
+    of_kind = f" of type {call.kind}" if call.kind else ""
+    ways = ["other or fewer words"]
+    if call.kind:
+        ways.append("no type")
+    if call.session != "all":
+        ways.append('session="all"')
+    looked = f"{pages:,} page{'' if pages == 1 else 's'}{of_kind}"
+    return f"nothing was found: none of {looked} in {where} speaks of it{note and f' ({note})'}; try {', '.join(ways)}"
 
 
 def _sessions(asked: str, store: Store, here: Place) -> Sequence[SessionId]:
@@ -104,13 +121,22 @@ def _pages(kind: Kind | None, sessions: Sequence[SessionId], store: Store, deadl
 
 def _result(found: Spoken, wanted: Sequence[Term], store: Store, here: Place) -> str:
     page, text = found.page, seal(found.text).text  # it may be another session's: what its model saw is not for everybody
-    lines = text.split("\n")
+    lines = lines_of(text)
     at = _best_line(text, wanted, found.lines)
     shown = range(max(0, at - 1), min(len(lines), at + 2))
     excerpt = [f"   {_clipped(lines[line], wanted)}" for line in shown if lines[line].strip()]
-    part = "" if len(text) <= _WHOLE_CHARS else f', lines="{max(1, at - _AROUND)}-{min(len(lines), at + _AROUND)}"'
+    part = "" if len(text) <= _WHOLE_CHARS else f', lines="{_around(lines, at, wanted)}"'
     head = f"{page.id} {page.kind}, {origin(store, page, here.session)}, {moment(page.time)}"
     return "\n".join([head, *excerpt, f'   retrieve_context(id="{page.id}"{part})'])
+
+
+def _around(lines: Sequence[str], at: int, wanted: Sequence[Term]) -> str:
+    """What to ask for: the lines around a find, or, in a very long line, the pieces around it."""
+    pieces = pieces_of(lines[at])
+    if pieces == 1:
+        return f"{max(1, at - _AROUND)}-{min(len(lines), at + _AROUND)}"
+    piece = _first_word(lines[at], wanted) // PIECE + 1
+    return f"{at + 1}.{max(1, piece - _AROUND_PIECES)}-{at + 1}.{min(pieces, piece + _AROUND_PIECES)}"
 
 
 def _best_line(text: str, wanted: Sequence[Term], among: tuple[int, int]) -> int:
@@ -133,10 +159,14 @@ def _clipped(line: str, wanted: Sequence[Term]) -> str:
     """A line as it is, or the part of a long one around the first telling word."""
     if len(line) <= _EXCERPT_CHARS:
         return line.rstrip()
-    low = lowered(line)
-    first = min((at for term in wanted for at in _first_hit(line, low, term)), default=0)
+    first = _first_word(line, wanted)
     start = max(0, min(first - _EXCERPT_CHARS // 3, len(line) - _EXCERPT_CHARS))
     return f"...{line[start : start + _EXCERPT_CHARS]}..."
+
+
+def _first_word(line: str, wanted: Sequence[Term]) -> int:
+    low = lowered(line)
+    return min((at for term in wanted for at in _first_hit(line, low, term)), default=0)
 
 
 def _first_hit(line: str, low: str, term: Term) -> Sequence[int]:

@@ -25,8 +25,8 @@ class Told:
     """The page's own text; otherwise ours, about content that is no text or cannot be read."""
 
 
-def tell(store: Store, page: Page) -> Told:
-    """A page's content as text; what cannot be text is told instead."""
+def tell(store: Store, page: Page, image: str = "") -> Told:
+    """A page's content as text; what cannot be text is told instead. `image` says how an image can be looked at again."""
     try:
         content = store.content(page.digest)
     except HotsetError:
@@ -34,7 +34,8 @@ def tell(store: Store, page: Page) -> Told:
     if page.kind is Kind.IMAGE and not page.media.startswith("text/"):
         size = size_of(content)
         pixels = f", {size[0]} x {size[1]} pixels" if size else ""
-        return Told(f"({plain(page.media)}, {len(content):,} bytes{pixels}: an image cannot be brought back as text)", own=False)
+        again = image or f"it cannot be shown here again, only looked at with {plain(page.tool) or 'a tool that opens it'}"
+        return Told(f"({plain(page.media)}, {len(content):,} bytes{pixels}, an image of turn {page.turn}: {again})", own=False)
     if is_binary(content):
         begins = content[:_HEX_BYTES].hex(" ")
         return Told(f"({plain(page.media)}, {len(content):,} bytes of binary data that begin with {begins})", own=False)

@@ -1,18 +1,22 @@
-"""Images that tools gave, for models that can look at them. One that a provider refuses would end the conversation for ever, so
-only those go out that every provider takes."""
+"""Images that tools gave, or that left the window, for models that can look at them. One that a provider refuses would end the
+conversation for ever, so only those go out that every provider takes."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import msgspec
 
+from hotset import tokens
 from hotset.dialects.images import size_of
-from hotset.nouns.message import Image
+from hotset.errors import HotsetError
+from hotset.nouns.message import DialectName, Image
+from hotset.nouns.page import Kind, Page, PageId
+from hotset.store.port import Store
 
 _SEEING = re.compile(r"claude-(?!2|instant)|gpt-(4o|4\.1|[5-9])|o[34](-|$)")
 _MEDIA = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -26,6 +30,28 @@ def sees(model: str) -> bool:
     return _SEEING.match(model.lower().rpartition("/")[2]) is not None
 
 
+def carries(dialect: DialectName) -> bool:
+    """Its results of tools can have images."""
+    return dialect is not DialectName.OPENAI_CHAT
+
+
+def seen_again(pages: Sequence[Page], store: Store, room: int) -> dict[PageId, Image]:
+    """The first few images among pages, as many as fit into so many tokens."""
+    found: dict[PageId, Image] = {}
+    for page in pages:
+        if page.kind is not Kind.IMAGE or page.media not in _MEDIA or page.size > _MOST_BYTES or len(found) == _MOST:
+            continue
+        try:
+            content = store.content(page.digest)
+        except HotsetError:
+            continue  # which the text tells
+        weight = tokens.image(size_of(content))
+        if _is_sound(content) and weight <= room:
+            found[page.id] = Image(page.media, base64.b64encode(content).decode())
+            room -= weight
+    return found
+
+
 def seen_in(content: bytes) -> tuple[Image, ...]:
     """The first few images of what a tool gave, given as MCP's content blocks."""
     return tuple(islice(_images(content), _MOST))
@@ -34,14 +60,18 @@ def seen_in(content: bytes) -> tuple[Image, ...]:
 def _images(content: bytes) -> Iterator[Image]:
     for block in msgspec.json.decode(content):
         match block:
-            case {"type": "image", "data": str(data), "mimeType": str(media)} if media in _MEDIA and _is_sound(data):
+            case {"type": "image", "data": str(data), "mimeType": str(media)} if media in _MEDIA and _is_sound(_decoded(data)):
                 yield Image(media, data)
 
 
-def _is_sound(data: str) -> bool:
+def _decoded(data: str) -> bytes:
+    """Nothing, where it cannot be decoded."""
     try:
-        raw = base64.b64decode(data, validate=True)
+        return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        return False
+        return b""
+
+
+def _is_sound(raw: bytes) -> bool:
     size = size_of(raw)
     return size is not None and min(size) > 0 and max(size) <= _MOST_PIXELS and len(raw) <= _MOST_BYTES

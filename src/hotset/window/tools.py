@@ -21,6 +21,7 @@ from hotset.nouns.retrieval import (
     MAX_TOKENS,
     JsonPath,
     Lines,
+    Pieces,
     Question,
     Range,
     Regex,
@@ -33,6 +34,7 @@ from hotset.nouns.retrieval import (
     Symbol,
     Whole,
 )
+from hotset.window.pieces import typed_pieces
 
 RETRIEVE, SEARCH, RANGE = "retrieve_context", "search_history", "get_turn_range"
 
@@ -153,6 +155,13 @@ class Fields:
         value = self._first(names)
         return () if value is None else _spans(value, f"{self._tool}: {names[0]}")
 
+    def lines(self, *names: str) -> tuple[Span | Pieces, ...]:
+        """Spans of lines, and of pieces of lines: "12-40", "13.5-13.9"."""
+        value = self._first(names)
+        if isinstance(value, float) and not value.is_integer():
+            value = str(value)
+        return (_pieces(value) if isinstance(value, str) else None) or self.spans(*names)
+
     def max_tokens(self) -> int:
         asked = self.number("max_tokens", "tokens")
         return MAX_TOKENS if asked is None or asked <= 0 else max(_LEAST_TOKENS, min(asked, _MOST_TOKENS))
@@ -205,7 +214,7 @@ def _slice(fields: Fields) -> Slice:  # noqa: PLR0911 - one case a way
         return JsonPath(path[:_MOST_PATTERN])
     if rows := fields.spans("rows", "row"):
         return Rows(rows)
-    if lines := fields.spans("lines", "line", "line_range"):
+    if lines := fields.lines("lines", "line", "line_range"):
         return Lines(lines)
     if symbol := fields.text("symbol", "symbols", "function", "class", "heading", "section"):
         return Symbol(symbol[:_MOST_ID])
@@ -307,6 +316,14 @@ def _spans(value: Any, what: str) -> tuple[Span, ...]:
     if len(spans) < len(found) or not spans:
         raise Malformed(f'{what} must be numbers such as "120-180", or several such as "10-20,300-340"')
     return tuple(spans[:_MOST_SPANS])
+
+
+def _pieces(typed: str) -> tuple[Span | Pieces, ...] | None:
+    """None where no piece is named, or where something cannot be read."""
+    several = [each.strip() for each in re.split("[,;]", typed[:_MOST_WORDS].strip("\"'[]() ")) if each.strip()]
+    found = [typed_pieces(each) or _span(each) for each in several[:_MOST_SPANS]]
+    read = tuple(each for each in found if each is not None)
+    return read if len(read) == len(found) and any(isinstance(each, Pieces) for each in read) else None
 
 
 def _span(typed: str) -> Span | None:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from base64 import b64encode
 from time import process_time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hotset import tokens
+from hotset.nouns.retrieval import Whole
+from hotset.window.pieces import PIECE, lines_of
 from hotset.window.preview import ContentType, Origin, Preview, closing, preview, sniff
+from hotset.window.slice import cut
 from tests.campaign import sample
 from tests.window.preview.samples import SAMPLES, Sample, functions, shell
 
@@ -79,7 +84,7 @@ def test_any_text_gets_a_preview_that_keeps_to_its_room_and_to_its_source(text, 
 def test_shown_lines_and_gaps_together_are_the_whole_text(text, room):
     """Whoever follows the marks of a preview made of lines finds every line exactly once, in order."""
     found = preview(text, Origin(), room)
-    lines = text.split("\n")
+    lines = lines_of(text)
     if found is None or found.type in (ContentType.JSON, ContentType.HTML, ContentType.OPAQUE) or any(map(_like_ours, lines)):
         return
     at = 0
@@ -145,7 +150,7 @@ def test_the_closing_line_says_what_was_left_out_and_how_to_bring_it_back():
     assert found is not None
     line = closing(found, "c1f2a3b4c5d6")
     assert re.fullmatch(
-        r"\[hotset: \d+ of 303 lines \([\d,]+ of [\d,]+ characters\) left out; "
+        r"\[hotset: \d+ of 302 lines \([\d,]+ of [\d,]+ characters\) left out; "
         r'retrieve_context\(id="c1f2a3b4c5d6", lines="\d+-\d+"\) brings back any part\]',
         line,
     )
@@ -202,3 +207,39 @@ def test_the_same_text_gets_the_same_preview_in_another_process():
         for seed in ("1", "2", "3")
     }
     assert len(seen) == 1
+
+
+ONE_LINE = {
+    "minified script": "".join(f"function f{n}(a,b){{return a*{n}+b}};" for n in range(900)),
+    "base64": b64encode(bytes(n * 7 % 251 for n in range(24_000))).decode(),
+    "page": "<!doctype html><html><body>"
+    + "".join(f"<h2>Part {n}</h2><p>About {n} words.</p>" for n in range(600))
+    + "</body></html>",
+    "JSON cut off by a tool": '{"rows": [' + ",".join(f'{{"id": {n}, "name": "row {n}"}}' for n in range(900))[:-9],
+}
+
+
+@pytest.mark.parametrize("text", ONE_LINE.values(), ids=ONE_LINE)
+def test_a_preview_of_one_long_line_names_a_part_of_it_that_can_be_asked_for(text):
+    found = preview(text, Origin(), ROOM)
+    assert found is not None
+    pieces = -(-len(text) // PIECE)
+
+    assert f'(line 1 in pieces 1.1-1.{pieces}) left out; retrieve_context(id="c1", lines="1.1-1.10")' in closing(found, "c1")
+
+
+def test_a_long_line_among_short_ones_is_named_where_it_is_most_of_what_was_left_out():
+    text = "HTTP/1.1 200 OK\ncontent-type: text/plain\n\n" + "word " * 8000 + "\n"
+    found = preview(text, Origin(), ROOM)
+    assert found is not None
+
+    assert found.slice == 'lines="4.1-4.10"'
+
+
+def test_a_line_feed_at_the_end_begins_no_line():
+    text = "".join(f"line {n} of a plain text\n" for n in range(1, 2631))
+    found = preview(text, Origin(), ROOM)
+    assert found is not None
+
+    assert "of 2,630 lines" in found.left_out
+    assert "of 2,630" in cut(text, Whole(), 500, tokens.count).note

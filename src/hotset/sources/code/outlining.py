@@ -20,7 +20,7 @@ from hotset.sources.code.texts import read_text
 from hotset.sources.tools.characters import marked
 from hotset.tokens import count
 from hotset.window.slice.fit import fitting
-from hotset.window.slice.lines import told
+from hotset.window.slice.units import told
 
 _DOC = 80  # characters of a comment in an outline
 _MOST_FILES = 50_000  # of a folder; who outlines more wants another tool

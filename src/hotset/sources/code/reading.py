@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from hotset.errors import NotFound
-from hotset.nouns.retrieval import Span
+from hotset.nouns.retrieval import Pieces, Span
 from hotset.sources.code.languages import language_of
 from hotset.sources.code.opening import NotTaken, Root, Why, below, parts_of, shown
 from hotset.sources.code.parsing import Parsed, Parsers
@@ -33,12 +33,6 @@ _RULES = {
     Why.EXCLUDED: "{} is left out by its name, like all that tools put into a project",
     Why.STRANGE_IGNORE: "{} is no ordinary file, and nothing is read while it is there",
 }
-_OTHER_WAYS = (
-    (", or symbol, regex or question", " or symbol"),
-    ("; regex or question for other parts", ""),
-    ("; ask with lines, regex or question", ""),
-)
-"""What is said of a page of a conversation, which can be asked for in more ways, and what of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +47,7 @@ def get_file(
     root: Path,
     path: str,
     *,
-    lines: Sequence[Span] = (),
+    lines: Sequence[Span | Pieces] = (),
     symbol: str = "",
     budget: int = BUDGET,
     parsers: Parsers | None = None,
@@ -71,10 +65,9 @@ def get_file(
         cut = by_lines(text, lines, room, count)
     else:
         cut = from_the_start(text, room, count)
-    note = _ours(cut.note)
     if not cut.text and not cut.whole:
-        raise NotFound(f"{path}: {note}; outline(path) tells what it defines, get_file(path, lines) shows any part of it")
-    return _told(path, cut.text, note, truncated=not cut.whole)
+        raise NotFound(f"{path}: {cut.note}; outline(path) tells what it defines, get_file(path, lines) shows any part of it")
+    return _told(path, cut.text, cut.note, truncated=not cut.whole)
 
 
 def file_text(root: Root, path: str) -> tuple[str, str]:
@@ -122,12 +115,6 @@ def _symbol(text: str, path: str, name: str, room: int, parsers: Parsers | None)
         each.qualified for each in found[:_PROPOSED]
     ]
     return Cut("", whole=False, note=f"no symbol {shown(name)[:80]!r}; it has {', '.join(near)}")
-
-
-def _ours(note: str) -> str:
-    for theirs, ours in _OTHER_WAYS:
-        note = note.replace(theirs, ours)
-    return note
 
 
 def _told(path: str, content: str, note: str, *, truncated: bool) -> Told:

@@ -112,13 +112,13 @@ def _lines(store: Store, told: Difference, full: bool) -> Iterator[str]:
 def _total(told: Difference) -> str:
     if told.bill is None:
         spared = sum(change.whole - change.tokens for change in told.changes)
-        return f"{spared:,} tokens less than everything (our own count; this turn has no bill)"
+        return f"{spared:,} of the provider's tokens less than everything, as we estimate them; this turn has no bill"
     sent, whole = prompt_of(told.bill.sent), prompt_of(told.bill.whole)
     share = f" ({100 * sent / whole:.0f} %)" if whole else ""
     calls = f" over {told.bill.calls} calls" if told.bill.calls > 1 else ""
     return (
-        f"instead of {whole:,} tokens we sent {sent:,}{share}, both estimated; "
-        f"the provider measured {prompt_of(told.bill.usage):,}{calls}"
+        f"instead of {whole:,} tokens we sent {sent:,}{share}; the provider measured {prompt_of(told.bill.usage):,}{calls}\n"
+        "all figures but the measured one are estimated, in the provider's tokens"
     )
 
 

@@ -14,7 +14,7 @@ from hotset.surfaces.cli import meant
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.sessions import moment_meant
 from hotset.surfaces.cli.terminal import count, emit, emit_json, money, plain, say, shortened, width
-from hotset.window.ledger import Account
+from hotset.window.ledger import Account, Saved
 
 _HEADINGS = (
     ("", "session"),
@@ -64,11 +64,23 @@ def savings(chosen: Chosen, session: str | None, since: str | None, as_json: boo
             emit(line)
     if found.uncounted:
         say(
-            f"\n{count(found.uncounted, 'turn')} more have no bill: no usage was reported, or they were not ours to plan",
+            f"\n{_without_bill(found.uncounted)}",
             quiet=chosen.quiet,
         )
     if found.total.unlisted:
         say(f"* no list price is known for {', '.join(map(plain, found.total.unlisted))}: a guess stands in", quiet=chosen.quiet)
+
+
+def _without_bill(turns: int) -> str:
+    if turns == 1:
+        return "1 more turn has no bill: no usage was reported, or it was not ours to plan"
+    return f"{turns:,} more turns have no bill: no usage was reported, or they were not ours to plan"
+
+
+def _not_sent(saved: Saved) -> str:
+    if saved.tokens >= 0:
+        return f"{saved.tokens_pct:.1f} % of it was not sent"
+    return f"{-saved.tokens:,} more were sent: our tools, and calls in which the model got something back"
 
 
 def _lines(total: Account) -> Iterator[str]:
@@ -79,7 +91,7 @@ def _lines(total: Account) -> Iterator[str]:
     rows = (
         ("turns", f"{total.turns:,}", f"{count(total.calls, 'call')} to the provider{hidden}"),
         ("sent", f"{measured.prompt:,} tokens", f"measured; {measured.cache_read_pct:.1f} % read from the provider's cache"),
-        ("everything", f"{estimated.prompt:,} tokens", f"estimated; {saved.tokens_pct:.1f} % of it was not sent"),
+        ("everything", f"{estimated.prompt:,} tokens", f"estimated; {_not_sent(saved)}"),
         ("cost", f"{money(measured.dollars)}{mark}", "measured, at list prices"),
         ("everything", f"{money(estimated.dollars)}{mark}", "estimated, under the same cache rules"),
         ("saved", f"{money(saved.dollars)}{mark}", f"estimated, {saved.dollars_pct:.1f} %"),

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, Self, TypeVar
 
-from hotset.config import Config, load
+from hotset.config import Config, budget_of, load
 from hotset.errors import BadConfig, StoreFailed
 from hotset.nouns.call import Headers
 from hotset.nouns.page import SessionId
@@ -120,12 +120,13 @@ class _Opened(Generic[_Window]):
         self._engine.working()
         spoken = dialect_named(dialect) if dialect else None
         headers = (*_named(agent, session), (b"user-agent", b"hotset-window"))
-        return self._window(self._engine, Setting(model, system, spoken, headers, budget, params))
+        tokens = budget_of(budget, "of memory.window()")
+        return self._window(self._engine, Setting(model, system, spoken, headers, tokens, params))
 
     def wrap(self, client: _Client, *, agent: str = "", session: str = "", budget: int = 0) -> _Client:
-        """See `hotset.wrap`."""
+        """See `hotset.wrap`. Raises `BadInput`, and `MemoryClosed`."""
         self._engine.working()
-        one = partial(wrapped, engine=self._engine, budget=budget, named=_named(agent, session))
+        one = partial(wrapped, engine=self._engine, budget=budget_of(budget, "of wrap()"), named=_named(agent, session))
         of_framework = framework_of(client)
         made: _Client = one(client) if of_framework is None else of_framework(client, one)
         return made

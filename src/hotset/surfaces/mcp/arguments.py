@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hotset.errors import Malformed
-from hotset.nouns.retrieval import END, MAX_TOKENS, Span
+from hotset.nouns.retrieval import END, MAX_TOKENS, Pieces, Span
+from hotset.window.pieces import typed_pieces
 
 LEAST_TOKENS, MOST_TOKENS = 100, 20_000
 """As for the tools of a conversation: room for the lines that say what came and what did not; a slice, not the window's worth."""
@@ -51,8 +52,8 @@ class Arguments:
             raise Malformed(f'{self._tool}: {name} must have at least one word, such as "{such_as}"')
         return value
 
-    def spans(self, name: str) -> tuple[Span, ...]:
-        """Lines, as `120-180`, `7`, `300-`, several with commas, or a pair of numbers."""
+    def spans(self, name: str) -> tuple[Span | Pieces, ...]:
+        """Lines, as `120-180`, `7`, `300-`, several with commas, or a pair of numbers; pieces of a long one as `7.1-7.20`."""
         value = self._given.get(name)
         match value:
             case None:
@@ -95,7 +96,9 @@ class Arguments:
         # A lone surrogate is a character in JSON and none in UTF-8.
         return value.encode("utf-8", "replace").decode().strip()
 
-    def _span(self, name: str, piece: str) -> Span:
+    def _span(self, name: str, piece: str) -> Span | Pieces:
+        if (pieces := typed_pieces(piece)) is not None:
+            return pieces
         found = _SPAN.fullmatch(piece)
         if found is None:
             raise Malformed(f'{self._tool}: {name} must be numbers such as "120-180", or several such as "10-20,300-340"')

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from hotset.window.pieces import lines_of, pieces_of
 from hotset.window.preview import checks, code, diffs, hits, json_text, listing, logs, markup, opaque, output, prose, tables
 from hotset.window.preview.asking import Asked, asked
 from hotset.window.preview.body import LONGEST_READ, Body, body
@@ -15,6 +16,7 @@ from hotset.window.preview.sniffing import kind
 
 _WORTHWHILE = 0.75  # a preview longer than this share of its text saves too little for what it hides
 _SLICE_LINES = 100  # about what one answer of the call that brings it back can hold
+_SLICE_PIECES = 10  # the same of a long line
 _LOOKED_AT = 96 * 1024  # characters that are read closely; beyond them, only errors and warnings are looked for
 
 _MIXED = (ContentType.OUTPUT, ContentType.SEARCH, ContentType.LISTING)  # kinds that may have others among them
@@ -45,7 +47,7 @@ def preview(text: str, origin: Origin, room: int) -> Preview | None:
     """What a reader needs of a text, in at most `room` characters; None where it is better shown whole."""
     if len(text) <= room:
         return None
-    lines = text.split("\n")
+    lines = lines_of(text)
     inner = body(lines)
     asks = asked(origin, room)
     type_ = kind(inner.lines, asks)
@@ -66,7 +68,8 @@ def _read(type_: ContentType, lines: Sequence[str], inner: Body, asks: Asked) ->
     reading = _merged([(part, _READERS[of](part, asks)) for part, of in parts])
     spans = [span for span in (*frame, *_between(inner), *reading.spans) if span.first < span.end]
     excerpt = compose(lines, replace(reading, spans=spans), asks.room)
-    return Preview(type_, excerpt.text, _left_out(excerpt, len(lines), _size(lines)), _slice(excerpt))
+    slice_ = _slice(excerpt.gaps, lines)
+    return Preview(type_, excerpt.text, _left_out(excerpt, lines) + _counted(slice_, lines), slice_)
 
 
 def _near(inner: Body) -> list[Body]:
@@ -134,25 +137,40 @@ def _viewed(type_: ContentType, lines: Sequence[str], inner: Body, asks: Asked) 
     text = "\n".join(piece for piece in (before, excerpt.text, after) if piece)
     size = _size(lines)
     slice_ = view.slice(*max(excerpt.gaps, key=_length)) if excerpt.gaps else ""
-    return Preview(type_, text, f"{max(0, size - len(text)):,} of {size:,} characters", slice_)
+    slice_ = slice_ or _slice((), lines)  # what is not made of lines can still be asked for by them
+    left = f"{max(0, size - len(text)):,} of {size:,} characters"
+    return Preview(type_, text, left + _counted(slice_, lines), slice_)
 
 
 def _size(lines: Sequence[str]) -> int:
     return sum(map(len, lines)) + len(lines) - 1
 
 
-def _left_out(excerpt: Excerpt, lines: int, size: int) -> str:
+def _left_out(excerpt: Excerpt, lines: Sequence[str]) -> str:
     count = sum(end - first for first, end in excerpt.gaps)
-    characters = f"{excerpt.left:,} of {size:,} characters"
-    return f"{count:,} of {lines:,} lines ({characters})" if count else characters
+    characters = f"{excerpt.left:,} of {_size(lines):,} characters"
+    return f"{count:,} of {len(lines):,} lines ({characters})" if count else characters
 
 
-def _slice(excerpt: Excerpt) -> str:
-    """The longest gap, as far as one answer reaches."""
-    if not excerpt.gaps:
-        return ""
-    first, end = max(excerpt.gaps, key=_length)
-    return f'lines="{first + 1}-{min(end, first + _SLICE_LINES)}"'
+def _counted(slice_: str, lines: Sequence[str]) -> str:
+    """How the longest line is counted, where a part of it is proposed."""
+    line, pieces = _longest(lines)
+    return f" (line {line} in pieces {line}.1-{line}.{pieces})" if slice_.startswith(f'lines="{line}.') else ""
+
+
+def _longest(lines: Sequence[str]) -> tuple[int, int]:
+    """The longest line, from 1, and its pieces."""
+    line = max(range(len(lines)), key=lambda index: len(lines[index]))
+    return line + 1, pieces_of(lines[line])
+
+
+def _slice(gaps: Sequence[tuple[int, int]], lines: Sequence[str]) -> str:
+    """The longest gap, or the beginning of a line that is longer than that, as far as one answer reaches."""
+    first, end = max(gaps, key=_length, default=(0, 0))
+    line, pieces = _longest(lines)
+    if pieces > 1 and len(lines[line - 1]) > sum(map(len, lines[first:end])):
+        return f'lines="{line}.1-{line}.{min(pieces, _SLICE_PIECES)}"'
+    return f'lines="{first + 1}-{min(end or len(lines), first + _SLICE_LINES)}"'
 
 
 def _length(gap: tuple[int, int]) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from itertools import islice
 
 from hotset.window.slice.fit import Count, Cut, clipped, fits, fitting
 from hotset.window.slice.json_text import document, elements, fields, names, shape
+from hotset.window.slice.lines import rest_of
 
 _STEP = re.compile(
     r"""(?P<deep>\.\.)?(?:
@@ -20,6 +21,8 @@ _STEP = re.compile(
     )""",
     re.VERBOSE,
 )
+_SLICE = re.compile(r"\[\s*(?:\*|(?P<first>\d{1,15})?\s*:\s*(?P<last>\d{1,15})?)\s*\]|\.\*")
+_INDEX = re.compile(r"\[(\d+)\]")
 _DEEPEST = 64
 _MOST_VALUES = 1000  # what a path may find: about as many as fit into the largest answer
 
@@ -48,17 +51,19 @@ def by_path(text: str, path: str, room: int, count: Count) -> Cut:
     whole = document(text)
     if whole is None:
         return Cut("", whole=False, note="this is not JSON; ask with lines, regex, symbol or question")
+    path = path.strip()
+    path = path if path.startswith("$") else f"${'' if path[:1] in ('.', '[') else '.'}{path}"
     try:
         found = _walk(_Value("$", whole), _steps(path))
     except _NoSuchPath as reason:
         return Cut("", whole=False, note=str(reason))
     if len(found) == 1:
-        return _one(found[0], room, count)
+        return _one(text, found[0], room, count)
     return _several(found, path, room, count)
 
 
 def _steps(path: str) -> tuple[_Step, ...]:
-    rest = path.strip().removeprefix("$")
+    rest = path.removeprefix("$")
     steps = []
     at = 0
     while at < len(rest):
@@ -112,8 +117,9 @@ def _follow(value: _Value, step: _Step) -> Iterator[_Value]:
     if inside is not None:
         if step.name is not None and step.name in inside:
             yield _Value(f"{value.path}{_written(step.name)}", inside[step.name])
-        elif step.bounds == (None, None):
-            yield from (_Value(f"{value.path}{_written(name)}", raw) for name, raw in inside.items())
+        elif step.bounds is not None:
+            members = list(inside.items())[slice(*step.bounds)]
+            yield from (_Value(f"{value.path}{_written(name)}", raw) for name, raw in members)
         return
     several = elements(value.raw)
     if several is None:
@@ -146,20 +152,19 @@ def _nothing(values: Sequence[_Value], step: _Step) -> str:
     return f"no {wanted} in {at.path}: it is an array of {len(several):,}{first}"
 
 
-def _one(value: _Value, room: int, count: Count) -> Cut:
-    text = value.raw.decode("utf-8", "replace")
-    if fits(text, room, count):
-        return Cut(text, whole=True, note=f"{value.path}: all of it")
+def _one(text: str, value: _Value, room: int, count: Count) -> Cut:
+    raw = value.raw.decode("utf-8", "replace")
+    if fits(raw, room, count):
+        return Cut(raw, whole=True, note=f"{value.path}: all of it")
     several = elements(value.raw)
     if several is not None:
         return _several([_Value(f"{value.path}[{at}]", raw) for at, raw in enumerate(several)], f"{value.path}[*]", room, count)
     inside = fields(value.raw)
     if inside is not None:
         return _members(value.path, inside, room, count)
-    part = clipped(text, room, count)
-    return Cut(
-        part, whole=False, note=f"{value.path}: the first {len(part):,} of {len(text):,} characters; regex for other parts"
-    )
+    part = clipped(raw, room, count)
+    note = f"{value.path}: the first {len(part):,} of {len(raw):,} characters; {rest_of(text, raw, len(part))} for the rest"
+    return Cut(part, whole=False, note=note)
 
 
 def _several(values: Sequence[_Value], path: str, room: int, count: Count) -> Cut:
@@ -170,15 +175,26 @@ def _several(values: Sequence[_Value], path: str, room: int, count: Count) -> Cu
         return Cut("".join(lines).removesuffix("\n"), whole=len(lines) < _MOST_VALUES, note=f"{many} values")
     if kept == 0:
         part = clipped(lines[0], room, count)
-        note = f'the first {len(part):,} characters of the first of {len(lines):,} values; path="{values[0].path}" for it'
-        return Cut(part, whole=False, note=note)
-    more = f'path="{_sliced(path, kept)}"' if path.endswith("[*]") else f'path="{values[kept].path}"'
-    note = f"values 1-{kept:,} of {many}; {more} for more"
+        note = f'the first {len(part):,} characters of the first of {many} values; path="{values[0].path}" for it'
+        return Cut(part, whole=False, note=f'{note}; path="{_from(path, values, 1)}" for the others')
+    note = f'value{"s 1-" if kept > 1 else " "}{kept:,} of {many}; path="{_from(path, values, kept)}" for more'
     return Cut("".join(lines[:kept]).removesuffix("\n"), whole=False, note=note)
 
 
-def _sliced(path: str, first: int) -> str:
-    return f"{path.removesuffix('[*]')}[{first}:]"
+def _from(path: str, values: Sequence[_Value], kept: int) -> str:
+    """The path that goes on behind the first values: its only slice from there on; the next value where it has several."""
+    slices = list(_SLICE.finditer(path))
+    if len(slices) != 1 or ".." in path:
+        return values[kept].path
+    found = slices[0]
+    index = _INDEX.match(values[kept].path, found.start())
+    if found.end() == len(path):
+        first = int(found["first"] or 0) + kept
+    elif index is not None and path.startswith(values[kept].path[: index.start()]):
+        first = int(index[1])
+    else:
+        return values[kept].path
+    return f"{path[: found.start()]}[{first}:{found['last'] or ''}]{path[found.end() :]}"
 
 
 def _members(path: str, inside: dict[str, bytes], room: int, count: Count) -> Cut:
@@ -192,4 +208,6 @@ def _members(path: str, inside: dict[str, bytes], room: int, count: Count) -> Cu
     kept = fitting(lines, room, count)
     first = f"{path}{_written(next(iter(inside)))}"
     note = f'{path}: {kept:,} of {len(lines):,} members, large ones by their shape; path="{first}" for one of them'
+    if kept < len(lines):
+        note += f', path="{path}[{kept}:]" for more'
     return Cut("".join(lines[:kept]).removesuffix("\n"), whole=False, note=note)

@@ -1,29 +1,37 @@
-"""Lines of a text, verbatim, with their numbers: what every other way but JSON comes down to."""
+"""Lines of a text, verbatim, with their numbers: what every other way but JSON comes down to.
+
+What fits is chosen line by line, and within a very long line piece by piece: what was cut goes on where it ended.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
-from hotset.nouns.retrieval import Span
-from hotset.window.slice.fit import MOST_CHARS, Count, Cut, clipped, fits, fitting
+from hotset.nouns.retrieval import Pieces, Span
+from hotset.window.pieces import LONG, lines_of
+from hotset.window.slice.fit import MOST_CHARS, Count, Cut, clipped, fits, fitting, tokens
 from hotset.window.slice.numbering import Numbering, own_numbers
+from hotset.window.slice.units import Units, told
 
 _GAP = "...\n"
 _SPANS_TOLD = 6
 _HEADING = 12  # lines that a tool may put above a file
+_BESIDES = 200  # tokens of an answer beside what it brings back
 
 
 class Text:
     """A text by its lines. Lines end at a line feed; everything else is part of them."""
 
     def __init__(self, text: str) -> None:
-        self.lines = text.split("\n")
-        if len(self.lines) > 1 and not self.lines[-1]:
-            self.lines.pop()
+        self.lines = lines_of(text)
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    @cached_property
+    def units(self) -> Units:
+        return Units(self.lines)
 
     @cached_property
     def own(self) -> Numbering | None:
@@ -57,40 +65,59 @@ def from_the_start(text: str, room: int, count: Count) -> Cut:
     """All of it, byte for byte; otherwise its first lines."""
     if fits(text, room, count):
         return Cut(text, whole=True, note="")
-    total = text.count("\n") + (not text.endswith("\n"))
-    first = [f"{line}\n" for line in text[: room * MOST_CHARS + 1].split("\n")[:total]]
-    shown = fitting(first, room, count)
-    if shown == 0 or (shown == len(first) < total):
-        return _part_of_line(Text(text), 1, room, count)
-    after = told(shown + 1, min(total, 2 * shown))
-    note = f'lines {told(1, shown)} of {total:,}; lines="{after}" for more, or symbol, regex or question'
-    return Cut("".join(first[:shown]).removesuffix("\n"), whole=False, note=note)
-
-
-def by_lines(text: str, spans: Sequence[Span], room: int, count: Count) -> Cut:
-    """The lines with these numbers."""
     by_line = Text(text)
-    found = merged(span for asked in spans if (span := by_line.found(*asked)))
+    units = by_line.units
+    _, last = units.of_lines((1, len(by_line)))
+    first = list(_bounded(map(units.text, range(1, last + 1)), room * MOST_CHARS))
+    shown = fitting(first, room, count)
+    if shown == 0:
+        return _part_of_unit(by_line, 1, room, count)
+    more = f'; lines="{units.told((shown + 1, min(last, 2 * shown)))}" for more' if shown < last else ""
+    return Cut("".join(first[:shown]).removesuffix("\n"), whole=shown == last, note=_what_is_here(by_line, [(1, shown)]) + more)
+
+
+def by_lines(text: str, spans: Sequence[Span | Pieces], room: int, count: Count) -> Cut:
+    """The lines, or pieces of lines, with these numbers."""
+    by_line = Text(text)
+    found = merged(span for asked in spans if (span := _meant(by_line, asked)))
     if not found:
-        return Cut("", whole=False, note=f"no such lines; it has lines {told(1, len(by_line))}")
-    return show(by_line, found, room, count)
+        return Cut("", whole=False, note=f"no such lines; {_what_there_is(by_line)}")
+    return _show(by_line, found, room, count)
 
 
 def show(text: Text, spans: Sequence[Span], room: int, count: Count, *, what: str = "") -> Cut:
     """These lines, in this order, as many as fit. `what` tells in the note what they are; spans do not overlap."""
-    pieces = list(_pieces(text, spans, room * MOST_CHARS))
-    kept = fitting(pieces, room, count)
-    if kept == 0:
-        return _part_of_line(text, spans[0][0], room, count)
-    left = _left(spans, kept)
-    note = f"{what}lines {_told(_kept(spans, kept))} of {len(text):,}"
-    if left:
-        note += f'; lines="{_asked(left)}" for more'
-    return Cut("".join(pieces[:kept]).removesuffix("\n"), whole=not left, note=note)
+    return _show(text, [text.units.of_lines(span) for span in spans], room, count, what=what)
 
 
-def told(first: int, last: int) -> str:
-    return f"{first}-{last}" if first < last else f"{first}"
+def show_parts(text: str, spans: Sequence[Span], room: int, count: Count, *, what: str = "") -> Cut:
+    """Parts of a text, by their characters: the lines they stand in, or, where one of these is long, the parts alone."""
+    by_line = Text(text)
+    units = by_line.units
+    lines = [(units.place(units.at(start))[0], units.place(units.at(end - 1))[0]) for start, end in spans]
+    if all(len(by_line.lines[at - 1]) <= LONG for first, last in lines for at in range(first, last + 1)):
+        return show(by_line, merged(lines, within=0), room, count, what=what)
+    parts = [f"{text[start:end]}\n" for start, end in spans]
+    kept = fitting(parts, room, count)
+    shown = [(units.at(start), units.at(end - 1)) for start, end in spans]
+    if kept:
+        note = what + _what_is_here(by_line, merged(shown[:kept], within=0))
+        note += f'; lines="{_asked(units, merged(shown[kept:]))}" for more' if kept < len(spans) else ""
+        return Cut("".join(parts[:kept]).removesuffix("\n"), whole=kept == len(spans), note=note)
+    part = clipped(parts[0], room, count)
+    note = f"{what}the first {len(part):,} of {len(parts[0]) - 1:,} characters; {_rest(text, spans[0], len(part))} for the rest"
+    return Cut(part, whole=False, note=note)
+
+
+def rest_of(text: str, value: str, shown: int) -> str:
+    """The argument for what stands behind the first `shown` characters of a part of the text."""
+    at = text.find(value)
+    return "regex" if at < 0 else _rest(text, (at, at + len(value)), shown)
+
+
+def _rest(text: str, span: Span, shown: int) -> str:
+    units = Text(text).units
+    return f'lines="{units.told((units.at(span[0] + shown), units.at(span[1] - 1)))}"'
 
 
 def merged(spans: Iterable[Span], within: int = 1) -> list[Span]:
@@ -104,17 +131,54 @@ def merged(spans: Iterable[Span], within: int = 1) -> list[Span]:
     return together
 
 
-def _pieces(text: Text, spans: Sequence[Span], most: int) -> Iterator[str]:
-    """Each line, with a mark before it where lines were left out; `most` characters and no more could fit."""
+def _meant(text: Text, asked: Span | Pieces) -> Span | None:
+    """As units."""
+    if isinstance(asked, Pieces):
+        return text.units.of_pieces(asked)
+    found = text.found(*asked)
+    return None if found is None else text.units.of_lines(found)
+
+
+def _show(text: Text, spans: Sequence[Span], room: int, count: Count, *, what: str = "") -> Cut:
+    """Units, as many as fit."""
+    pieces = list(_bounded(_pieces(text, spans), room * MOST_CHARS))
+    kept = fitting(pieces, room, count)
+    if kept == 0:
+        return _part_of_unit(text, spans[0][0], room, count)
+    left = _left(spans, kept)
+    note = what + _what_is_here(text, _kept(spans, kept))
+    if left:
+        note += f'; lines="{_asked(text.units, left)}" for more'
+    return Cut("".join(pieces[:kept]).removesuffix("\n"), whole=not left, note=note)
+
+
+def _pieces(text: Text, spans: Sequence[Span]) -> Iterator[str]:
+    """Each unit, with a number where a line or a span begins, and a mark before it where something was left out."""
+    units = text.units
     before = 0
     for first, last in spans:
-        for at in range(first, last + 1):
-            piece = (_GAP if before and at > before + 1 else "") + text.numbered(at)
-            yield piece
-            before = at
-            most -= len(piece)
-            if most < 0:
-                return
+        for unit in range(first, last + 1):
+            apart = before and unit > before + 1
+            gap = ("" if units.ends_line(before) else "\n") + _GAP if apart else ""
+            yield gap + _numbered(text, unit, begins=unit == first)
+            before = unit
+
+
+def _numbered(text: Text, unit: int, *, begins: bool) -> str:
+    line, piece = text.units.place(unit)
+    if piece == 1 and text.units.ends_line(unit):
+        return text.numbered(line)
+    unnumbered = len(text) == 1 or not (begins or piece == 1) or (piece == 1 and text.own)
+    return text.units.text(unit) if unnumbered else f"{text.units.name(unit)}\t{text.units.text(unit)}"
+
+
+def _bounded(pieces: Iterable[str], most: int) -> Iterator[str]:
+    """`most` characters and no more could fit."""
+    for piece in pieces:
+        yield piece
+        most -= len(piece)
+        if most < 0:
+            return
 
 
 def _kept(spans: Sequence[Span], kept: int) -> list[Span]:
@@ -137,20 +201,37 @@ def _left(spans: Sequence[Span], kept: int) -> list[Span]:
     return left
 
 
-def _told(spans: Sequence[Span]) -> str:
-    some = ",".join(told(*span) for span in spans[:_SPANS_TOLD])
+def _what_is_here(text: Text, spans: Sequence[Span]) -> str:
+    """`lines 5-6,400-401 of 412`, with how long lines are counted where a part of one is there."""
+    counting = text.units.counting(spans)
+    one = len(spans) == 1 and spans[0][0] == spans[0][1]
+    return f"line{'' if one else 's'} {_told(text.units, spans)} of {len(text):,}{counting and f' ({counting})'}"
+
+
+def _what_there_is(text: Text) -> str:
+    if len(text) > 1:
+        return f"it has lines {told(1, len(text))}"
+    first, last = text.units.of_lines((1, 1))
+    return "it has one line" if first == last else f"it has one line, in pieces {text.units.name(first)}-{text.units.name(last)}"
+
+
+def _told(units: Units, spans: Sequence[Span]) -> str:
+    some = ",".join(units.told(span) for span in spans[:_SPANS_TOLD])
     more = len(spans) - _SPANS_TOLD
-    return f"{some} and {more} more places" if more > 0 else some
+    return f"{some} and {more} more place{'s' if more > 1 else ''}" if more > 0 else some
 
 
-def _asked(spans: Sequence[Span]) -> str:
+def _asked(units: Units, spans: Sequence[Span]) -> str:
     """What to ask with for all of them; the last ones together, where they are many."""
     some = spans if len(spans) <= _SPANS_TOLD else [*spans[: _SPANS_TOLD - 1], (spans[_SPANS_TOLD - 1][0], spans[-1][1])]
-    return ",".join(told(*span) for span in some)
+    return ",".join(units.told(span) for span in some)
 
 
-def _part_of_line(text: Text, at: int, room: int, count: Count) -> Cut:
-    line = text.numbered(at).removesuffix("\n")
-    part = clipped(line, room, count)
-    note = f"the first {len(part):,} of {len(line):,} characters of line {at} of {len(text):,}; regex or question for other parts"
-    return Cut(part, whole=False, note=note)
+def _part_of_unit(text: Text, unit: int, room: int, count: Count) -> Cut:
+    """What is too large for an answer of this size comes whole in a larger one."""
+    shown = _numbered(text, unit, begins=True).removesuffix("\n")
+    part = clipped(shown, room, count)
+    name = text.units.name(unit)
+    enough = tokens(shown, count) + _BESIDES
+    note = f"the first {len(part):,} of {len(shown):,} characters of line {name} of {len(text):,}"
+    return Cut(part, whole=False, note=f'{note}; lines="{name}", max_tokens={enough} for all of it')

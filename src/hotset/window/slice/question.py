@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from hotset.nouns.retrieval import Span
-from hotset.window.slice.fit import Count, Cut, tokens
-from hotset.window.slice.lines import Text, merged, show, told
+from hotset.window.pieces import LONG, PIECE
+from hotset.window.slice.fit import Count, Cut, clipped, fitting, tokens
+from hotset.window.slice.lines import Text, merged, show
 from hotset.window.slice.symbol import around
+from hotset.window.slice.units import Units, told
 from hotset.window.slice.words import Term, ranked, terms
 
 _SMALL, _LARGE = 4, 16  # lines of a block: a paragraph, a few log lines, a piece of a function
@@ -17,15 +19,13 @@ _WHOLE_FUNCTION = 80  # lines: a function of so many comes whole, because an edi
 _MOST_BLOCKS = 40  # more would not fit into the largest answer that is still read
 _AROUND = 8  # lines before and behind a block, where there is room: an answer often stands beside the words of its question
 _SECTIONS = ("diff --git ", "# ", "## ", "### ")  # where something else begins, however short what came before
-_LONG_LINE = 2000
-_CHUNK = 500  # characters, where lines are too long to be blocks
 
 
 def by_question(text: str, words: str, room: int, count: Count) -> Cut:
     wanted = terms(words)
     by_line = Text(text)
-    if max(map(len, by_line.lines)) > _LONG_LINE:
-        return _in_chunks(text, wanted, room, count)
+    if max(map(len, by_line.lines)) > LONG:
+        return _in_chunks(text, by_line, wanted, room, count)
     blocks = list(_blocks(by_line.lines))
     starts_of_lines = list(accumulate((len(line) + 1 for line in by_line.lines), initial=0))
     best = ranked(text, [starts_of_lines[first - 1] for first, _ in blocks], wanted)
@@ -84,29 +84,26 @@ def _cost(text: Text, span: Span, count: Count) -> int:
     return tokens("".join(text.numbered(at) for at in range(span[0], span[1] + 1)), count) + 2
 
 
-def _in_chunks(text: str, wanted: Sequence[Term], room: int, count: Count) -> Cut:
-    starts = list(range(0, len(text), _CHUNK))
+def _in_chunks(text: str, by_line: Text, wanted: Sequence[Term], room: int, count: Count) -> Cut:
+    starts = list(range(0, len(text), PIECE))
     best = ranked(text, starts, wanted)
     if not best:
         return _nothing(wanted)
-    free = room
-    chosen = []
-    for _, chunk in best:
-        cost = tokens(_piece(text, starts[chunk]), count)
-        if cost > free:
-            break
-        chosen.append(chunk)
-        free -= cost
-    shown = "".join(_piece(text, starts[chunk]) for chunk in sorted(chosen))
-    while chosen and tokens(shown, count) > room:
-        chosen.pop()
-        shown = "".join(_piece(text, starts[chunk]) for chunk in sorted(chosen))
-    note = f"{len(chosen):,} of {len(best):,} passages that share words with the question; the lines are long, regex for more"
-    return Cut(shown.removesuffix("\n"), whole=len(chosen) == len(best), note=note)
+    every = [_passage(text, by_line.units, starts[chunk]) for _, chunk in best]
+    kept = fitting(every, room, count)
+    if kept == 0:
+        best_place = by_line.units.name(by_line.units.at(starts[best[0][1]]))
+        note = f'the beginning of the passage closest to the question; lines="{best_place}" for it'
+        return Cut(clipped(every[0], room, count), whole=False, note=note)
+    shown = "".join(passage for _, passage in sorted(zip((chunk for _, chunk in best), every[:kept], strict=False)))
+    note = f"{kept:,} of {len(best):,} passages that share words with the question, each behind its number"
+    if kept < len(best):
+        note += f'; lines="{by_line.units.name(by_line.units.at(starts[best[kept][1]]))}" for the next best'
+    return Cut(shown.removesuffix("\n"), whole=kept == len(best), note=note)
 
 
-def _piece(text: str, start: int) -> str:
-    return f"...{text[start : start + _CHUNK]}...\n"
+def _passage(text: str, units: Units, start: int) -> str:
+    return f"{units.name(units.at(start))}\t...{text[start : start + PIECE]}...\n"
 
 
 def _nothing(wanted: Sequence[Term]) -> Cut:

@@ -10,16 +10,18 @@ from itertools import accumulate, islice
 import re2
 
 from hotset.nouns.retrieval import Span
+from hotset.window.pieces import LONG
 from hotset.window.slice.fit import Count, Cut, clipped, fitting
 from hotset.window.slice.lines import Text, merged, show
+from hotset.window.slice.units import Units
 
 _MEMORY = 1 << 20  # for one pattern; RE2 refuses one that needs more
 _WORK = 100_000_000  # instructions times bytes: 0.6 s where RE2 has to fall back to its slowest way
 _MOST_MATCHES = 200
 _LEAST_WINDOW = 4096
 _AROUND = 2  # lines before and after a match
-_LONG_LINE = 2000  # characters; of a longer line only what is around the match is shown
 _AROUND_CHARS = 200
+_BY_LINE = "(?m)"
 
 _SPANS_LINES = re.compile(r"\n|\\n|\(\?[a-zA-Z]*s")
 """A pattern that means to go beyond a line says so."""
@@ -31,6 +33,7 @@ def by_regex(text: str, pattern: str, room: int, count: Count) -> Cut:
     except re2.error as reason:
         why = reason.args[0] if reason.args else "it cannot be read"
         why = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
+        why = why.replace(_BY_LINE, "")  # ours, and not what was given
         return Cut("", whole=False, note=f"the regex cannot be used: {why[:200]}; RE2 has no look-around and no backreferences")
     content = text.encode("utf-8", "replace")
     reach = min(len(content), _WORK // max(1, compiled.programsize))
@@ -41,8 +44,8 @@ def by_regex(text: str, pattern: str, room: int, count: Count) -> Cut:
     many = f"{len(found):,}{'+' if len(found) == _MOST_MATCHES else ''} match{'es' if len(found) > 1 else ''}{note}: "
     by_line = Text(text)
     places = _places(by_line, content, found)
-    if any(len(by_line.lines[at - 1]) > _LONG_LINE for at, _ in places):
-        return _in_long_lines(content, found, many, room, count)
+    if any(len(by_line.lines[at - 1]) > LONG for at, _ in places):
+        return _in_long_lines(by_line, content, found, many=many, room=room, count=count)
     spans = merged((max(1, first - _AROUND), min(len(by_line), last + _AROUND)) for first, last in places)
     return show(by_line, spans, room, count, what=many)
 
@@ -54,7 +57,7 @@ def _compiled(pattern: str) -> re2._Regexp:
     options.never_capture = True
     options.never_nl = not _SPANS_LINES.search(pattern)
     try:
-        return re2.compile(f"(?m){pattern}", options)
+        return re2.compile(f"{_BY_LINE}{pattern}", options)
     finally:
         re2.purge()  # a pattern is used once; its automaton need not stay
 
@@ -72,7 +75,7 @@ def _matches(compiled: re2._Regexp, content: bytes, reach: int) -> Iterator[Span
         if match is not None:
             start, stop = match.span()
             yield start, stop
-            line_end = content.find(b"\n", max(start, stop - 1), stop + _LONG_LINE)
+            line_end = content.find(b"\n", max(start, stop - 1), stop + LONG)
             at = line_end + 1 if line_end >= 0 else max(stop, start + 1) + _AROUND_CHARS
         elif end == reach:
             return
@@ -89,17 +92,29 @@ def _places(text: Text, content: bytes, found: Sequence[Span]) -> list[Span]:
     ]
 
 
-def _in_long_lines(content: bytes, found: Sequence[Span], many: str, room: int, count: Count) -> Cut:
-    pieces = [f"{piece}\n" for piece in _around(content, found)]
+def _in_long_lines(text: Text, content: bytes, found: Sequence[Span], /, *, many: str, room: int, count: Count) -> Cut:
+    around = merged((max(0, start - _AROUND_CHARS), end + _AROUND_CHARS) for start, end in found)
+    places = _units(text.units, content, [start for start, _ in around])
+    pieces = [
+        f"{place}\t...{content[start:end].decode('utf-8', 'ignore')}...\n"
+        for place, (start, end) in zip(places, around, strict=True)
+    ]
     kept = fitting(pieces, room, count)
     if kept == 0:
-        return Cut(clipped(pieces[0], room, count), whole=False, note=f"{many}the beginning of the first")
-    note = f"{many}{kept:,} shown with {_AROUND_CHARS} characters around each, as the lines are long"
+        return Cut(
+            clipped(pieces[0], room, count), whole=False, note=f'{many}the beginning of the first; lines="{places[0]}" for it'
+        )
+    note = f"{many}{kept:,} shown with {_AROUND_CHARS} characters around each, behind their numbers, as the lines are long"
     if kept < len(pieces):
-        note += "; a narrower regex for the others"
+        note += f'; the next is in lines="{places[kept]}", a narrower regex shows the others'
     return Cut("".join(pieces[:kept]).removesuffix("\n"), whole=kept == len(pieces), note=note)
 
 
-def _around(content: bytes, found: Sequence[Span]) -> Iterator[str]:
-    for start, end in merged((max(0, start - _AROUND_CHARS), end + _AROUND_CHARS) for start, end in found):
-        yield f"...{content[start:end].decode('utf-8', 'ignore')}..."
+def _units(units: Units, content: bytes, offsets: Sequence[int]) -> list[str]:
+    """The names of what stands at these bytes, which come in their order."""
+    names, characters, before = [], 0, 0
+    for offset in offsets:
+        characters += len(content[before:offset].decode("utf-8", "ignore"))
+        before = offset
+        names.append(units.name(units.at(characters)))
+    return names

@@ -26,10 +26,10 @@ def by_rows(text: str, spans: Sequence[Span], room: int, count: Count) -> Cut:
     wanted = [at for first, last in lines.merged(spans) for at in range(first, min(last, len(rows)) + 1)]
     if not wanted:
         return Cut("", whole=False, note=f"no such rows; it has rows 1-{len(rows):,}")
-    return _shown(header, rows, wanted, room, count)
+    return _shown(header, rows, wanted, room, count, text=text)
 
 
-def _shown(header: str, rows: Sequence[str], wanted: Sequence[int], room: int, count: Count) -> Cut:
+def _shown(header: str, rows: Sequence[str], wanted: Sequence[int], room: int, count: Count, *, text: str) -> Cut:
     left = room - tokens(header, count)
     pieces = [f"{rows[at - 1]}\n" for at in wanted]
     kept = fitting(pieces, left, count) if left > 0 else 0
@@ -37,11 +37,11 @@ def _shown(header: str, rows: Sequence[str], wanted: Sequence[int], room: int, c
         kept -= 1
     total = f"of {len(rows):,}"
     if kept == 0:
-        part = clipped(rows[wanted[0] - 1], room, count)
-        return Cut(
-            part, whole=False, note=f"the first {len(part):,} characters of row {wanted[0]} {total}; regex for other parts"
-        )
-    note = f"rows {_told(wanted[:kept])} {total}"
+        row = rows[wanted[0] - 1]
+        part = clipped(row, room, count)
+        note = f"the first {len(part):,} of {len(row):,} characters of row {wanted[0]} {total}"
+        return Cut(part, whole=False, note=f"{note}; {lines.rest_of(text, row, len(part))} for its rest")
+    note = f"row{'' if kept == 1 else 's'} {_told(wanted[:kept])} {total}"
     if kept < len(wanted):
         note += f'; rows="{_told(wanted[kept:])}" for more'
     return Cut((header + "".join(pieces[:kept])).removesuffix("\n"), whole=kept == len(wanted), note=note)

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 
 from hotset.nouns.retrieval import Span
+from hotset.window.slice import markup
 from hotset.window.slice.fit import Count, Cut
-from hotset.window.slice.lines import Text, merged, show, told
+from hotset.window.slice.lines import Text, merged, show, show_parts
+from hotset.window.slice.units import told
 
 _KEYWORDS = (
     "class def function func fn fun sub struct enum trait interface type impl module mod namespace package object protocol"
@@ -51,10 +53,12 @@ _TAB = 8
 def by_symbol(text: str, name: str, room: int, count: Count) -> Cut:
     by_line = Text(text)
     spans = _definitions(by_line.bare, name)
-    if not spans:
-        return Cut("", whole=False, note=_nothing(by_line, name))
     several = f"{len(spans)} places define it: " if len(spans) > 1 else ""
-    return show(by_line, spans, room, count, what=several)
+    if spans:
+        return show(by_line, spans, room, count, what=several)
+    if parts := markup.sections(text, name)[:_MOST_PLACES]:
+        return show_parts(text, parts, room, count, what=f"{len(parts)} sections: " if len(parts) > 1 else "")
+    return Cut("", whole=False, note=_nothing(by_line, name))
 
 
 def around(lines: Sequence[str], at: int) -> Span | None:
@@ -252,7 +256,13 @@ def _nothing(text: Text, name: str) -> str:
     lines = text.bare
     joined = "\n".join(lines)[:_NAMES_LOOKED_AT]
     known = list(
-        dict.fromkeys([*_ANY_DEFINITION.findall(joined), *(found[2] for line in lines if (found := _HEADING.match(line)))])
+        dict.fromkeys(
+            [
+                *_ANY_DEFINITION.findall(joined),
+                *(found[2] for line in lines if (found := _HEADING.match(line))),
+                *markup.headings(joined),
+            ]
+        )
     )
     wanted = _parted(name)[1]
     close = get_close_matches(wanted, known, 8, 0.5) or known[:12]
@@ -262,4 +272,4 @@ def _nothing(text: Text, name: str) -> str:
         said.append(f"lines that name it: {', '.join(mentions)}")
     if close:
         said.append(f"defined here: {', '.join(each[:80] for each in close)}")
-    return "; ".join(said) if len(said) > 1 else f"{said[0]} and none of anything else; ask with lines, regex or question"
+    return "; ".join(said) if len(said) > 1 else f"{said[0]} and none of anything else; ask with lines"
