@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 from hotset.nouns.knobs import Knobs
@@ -22,6 +23,11 @@ def _log(talk: Talk, knobs: Knobs | None = None) -> list[str]:
     return list(entries(steps, knobs or Knobs()))
 
 
+def _many(functions: int) -> str:
+    """Functions whose names have nothing in common."""
+    return "\n".join(code(1, f"of_{chr(97 + n // 26)}{chr(97 + n % 26)}_length") for n in range(functions))
+
+
 def _call(talk: Talk, tool: str, result: str = "ok", kind: Kind = Kind.TOOL_RESULT, **arguments: object) -> Talk:
     talk.add(Role.ASSISTANT, piece(Kind.TOOL_CALL, json.dumps(arguments), tool, "c"))
     return talk.add(Role.TOOL, piece(kind, result, tool, "c"))
@@ -35,7 +41,7 @@ def test_arguments_stand_in_the_log_as_they_were_written_each_on_its_own_lines()
 
 
 def test_a_long_argument_is_told_by_its_beginning_and_the_names_in_the_rest():
-    [told] = _log(_call(Talk(), "run", path="src/big_one.py", script=code(80)))
+    [told] = _log(_call(Talk(), "run", path="src/big_one.py", script=code(3) + _many(80)))
 
     assert "\nsrc/big_one.py\ndef f_0(a, b):\n    return a + b + 0\n" in told
     assert " …\n… " in told
@@ -68,7 +74,7 @@ def test_open_tasks_of_a_list_stay_word_for_word():
 
 
 def test_more_names_of_a_file_are_told_than_of_what_a_shell_printed():
-    text = code(400, "name_of_some_length")
+    text = _many(400)
     [read] = _log(_call(Talk(), "read", text, Kind.FILE, path="src/a.py"))
     [printed] = _log(_call(Talk(), "bash", text, Kind.FILE, command="cat src/a.py"))
 
@@ -83,6 +89,16 @@ def test_what_went_wrong_and_what_was_named_is_told_and_no_name_twice():
     assert "src/rows.py" in first
     assert "src/rows.py" not in second
     assert "other_rows.py" in second
+
+
+def test_what_nobody_copies_is_not_told_of_a_result():
+    blob = base64.b64encode(bytes(range(256)) * 20).decode()
+    log = "\n".join(f"2026-11-03T09:00:01.{n:03}Z order ord_{n:05} took 0.{n:03}s" for n in range(200))
+    told = [
+        _log(_call(Talk(), "run", text, command="go"))[0].split("\n")[2:] for text in (blob, f"\ufffd\x01 k{blob}\x00" * 9, log)
+    ]
+
+    assert told == [[], [], ["-> ord_00000 (200 alike)"]]
 
 
 def test_an_image_leaves_a_word():

@@ -12,7 +12,8 @@ from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Line, Spot, Stub
 from hotset.window.arguments import Use, arguments, names_path, spoken
-from hotset.window.names import names, within
+from hotset.window.names import apart, coined, within
+from hotset.window.preview.opaque import is_opaque
 
 _TOPICS, _ENTITIES, _HINTS = 5, 24, 3
 _READ = 60_000
@@ -77,7 +78,7 @@ def folded(told: str) -> str:
     head, _, log = told.partition("\n")
     if log.startswith(_NAMED):
         return head
-    counts = sorted(Counter(names(log)).items(), key=lambda item: (-item[1], item[0]))
+    counts = sorted(Counter(coined(log)).items(), key=lambda item: (-item[1], item[0]))
     kept = within((name for name, _ in counts), int(_FOLDED * len(log)))
     return f"{head}\n{_NAMED} {' '.join(kept)}" if kept else head
 
@@ -96,7 +97,7 @@ def entries(steps: Iterable[tuple[int, Sequence[Line]]], knobs: Knobs) -> Iterat
     told: set[str] = set()
     for number, lines in steps:
         text = "\n".join(_entry(number, lines, knobs, told))
-        told.update(names(text))
+        told.update(coined(text))
         yield text
 
 
@@ -128,8 +129,8 @@ def _argument(leaf: str, room: int, told: set[str]) -> Iterator[str]:
     head = _beginning(leaf, room // 2)
     yield f"{head} …"
     yield from _tasks(leaf[len(head) :], told)
-    rest = dict.fromkeys(name for name in names(leaf[len(head) :]) if name not in told and name not in head)
-    if mentioned := within(rest, room // 2):
+    rest = Counter(name for name in coined(leaf[len(head) :]) if name not in told)
+    if mentioned := within(apart(rest, head), room // 2):
         told.update(mentioned)
         yield f"… {' '.join(mentioned)}"
 
@@ -166,9 +167,9 @@ def _results(line: Line, knobs: Knobs, files: Container[str], told: set[str]) ->
 
 def _mentioned(text: str, room: int, told: set[str]) -> list[str]:
     """The names of a result that no line above has told: those that come up most."""
-    if not room:
+    if not room or is_opaque(text.split("\n")):
         return []
-    counts = Counter(name for name in names(text) if name not in told)
+    counts = apart(Counter(name for name in coined(text) if name not in told), "")
     return within((name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))), room)
 
 
@@ -187,7 +188,7 @@ def _commonest(lines: Sequence[Line]) -> tuple[list[str], list[str]]:
                 continue
             called = piece.kind.family is Kind.TOOL_CALL
             text = spoken(piece.content) if called else piece.content[:_READ].decode("utf-8", "replace")
-            for name in names(text):
+            for name in coined(text):
                 found[name] += _CALLED_WEIGHS if called else 1
     ranked = [name for name, _ in sorted(found.items(), key=lambda item: (-item[1], item[0]))]
     paths = [name for name in ranked if "/" in name]
