@@ -18,8 +18,11 @@ _PASSED = re.compile(
     r"^(?:[ \t]*(?:PASS|ok|--- PASS:|=== RUN|[✓✔])[ \t]|[^\n]{0,400}(?: PASSED| \.\.\. ok)\b)[^\n]*$", re.MULTILINE
 )
 _PASSES = ("PASS", "... ok", "\nok", "✓", "✔")
+_ESCAPE = re.compile(r"\\[nrt](?=[A-Z0-9_])")  # before small letters it may be a folder's name on Windows
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
-_VARIES = re.compile(r"(?<![A-Za-z0-9])(?:(?:0x)?[0-9a-f]*\d[0-9a-f]*|[0-9A-F]*\d[0-9A-F]*)(?![A-Za-z0-9])|\d+")
+_VARIES = re.compile(
+    r"(?<![A-Za-z0-9])(?:(?:0x)?[0-9a-f]*\d[0-9a-f]*|[0-9A-F]*\d[0-9A-F]*)(?![A-Za-z0-9])|\d[0-9a-f]{5,}(?![A-Za-z0-9])|\d+"
+)
 _MANY = 8  # that differ only by a number, of which one stands for all
 _OFTEN = 4  # times as often as the one in the middle of those that are alike
 
@@ -37,6 +40,8 @@ def names_of(content: bytes) -> frozenset[str]:
 def coined(text: str) -> Iterator[str]:
     """Names that somebody gave: no shreds of encoded bytes, no parts of times, no amounts with units, no tests that pass."""
     read = _RUN.sub(_legible, text)
+    if "\\" in read:
+        read = _ESCAPE.sub(" ", read)
     if any(sign in read for sign in _PASSES):
         read = _PASSED.sub(" ", read)
     for match in _matches(read):
