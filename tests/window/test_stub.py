@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import re
+
+import pytest
 
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind, Role
@@ -115,10 +118,53 @@ def test_a_stretch_says_what_it_was_how_much_and_how_to_get_it_back():
 
     assert text.split("\n")[1:] == ["- it was fine", "What was done there, by number of the reply:", "3. looked"]
     assert reference(stub).startswith(
-        f"[CTX-REF:conversation | turns 3-4, 2 turns ({stub.tokens:,} tokens) @ 00:01 | Topics: src/steps.py"
+        f"[CTX-REF:conversation | turns 3-4, 2 turns ({stub.tokens:,} tokens) @ 1970-01-01 00:01 | Topics: src/steps.py"
     )
     assert f'retrieve_context(id="{stub.id}")' in text
     assert set(stub.topics) <= set(names(" ".join([code(30), "src/steps.py"])))
+
+
+def test_a_reference_is_one_line_that_tells_what_its_topics_do_not():
+    names_in_it = " ".join(f"src/part_{word}.py" for word in "abcdefg") + " OrderHandler load_rows load_rows"
+    talk = _call(Talk(), "grep", names_in_it, pattern="charge_card", path="src/part_a.py")
+    stub = stub_of([Spot(line.chain, -1) for line in talk.lines], talk.lines, (3, 3), "conversation", 1_800_000_000.0)
+    told = reference(stub)
+
+    form = r"\[CTX-REF:conversation \| turn 3, 1 turn \([\d,]+ tokens\) @ (.+?) \| (.+) \| retrieve_context\(id=\"(\w+)\"\)\]"
+    found = re.fullmatch(form, told)
+    assert found is not None
+    assert (found[1], found[3]) == ("2027-01-15 08:00", stub.id)
+    about = dict(part.split(": ") for part in found[2].split(" | "))
+    assert about["Ask for"] == "charge_card"
+    assert "load_rows" in about["Entities"].split(", ")
+    said = [name for names in about.values() for name in names.split(", ")]
+    assert len(said) == len(set(said))
+    assert len(told) < 300
+
+
+def test_a_reference_says_nothing_twice_where_its_topics_tell_all():
+    talk = _call(Talk(), "read", "ok", path="src/rows.py")
+    stub = stub_of([Spot(line.chain, -1) for line in talk.lines], talk.lines, (3, 3), "conversation", 60.0)
+
+    assert reference(stub).endswith(f'| Topics: src/rows.py | retrieve_context(id="{stub.id}")]')
+
+
+def test_topics_are_no_row_of_numbers():
+    talk = _call(Talk(), "run", "\n".join(f"{n * 7919 + 10000} row_{n:03}" for n in range(90)) + " balance_of", command="go")
+    stub = stub_of([Spot(line.chain, -1) for line in talk.lines], talk.lines, (3, 3), "conversation", 60.0)
+
+    assert set(stub.topics) == {"balance_of", "row_000"}
+
+
+@pytest.mark.parametrize(
+    "fine", ["-rw-r--r-- 1 ada ada 90 Jan  4 10:00 errors.py", "src/errors.py", "0 errors, 0 failed", "import hotset.errors_of"]
+)
+def test_what_is_only_called_like_an_error_is_none(fine):
+    [told] = _log(_call(Talk(), "run", f"{fine}\nfine", command="go"))
+    [bad] = _log(_call(Talk(), "run", f"{fine}\nKeyError: no such row\nfine", command="go"))
+
+    assert [line for line in told.split("\n") if line.startswith("-> ") and " " in line[3:]] == []
+    assert "-> KeyError: no such row" in bad.split("\n")
 
 
 def test_a_log_is_folded_to_the_names_in_it_and_then_to_its_reference():
