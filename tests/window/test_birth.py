@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Form, Shown, Spot
+from hotset.window.birth import alone
 from hotset.window.numbering import bare
 from hotset.window.plan import plan
 from tests.window.talk import Talk, code, moment
@@ -66,14 +68,45 @@ def test_where_nothing_may_be_shortened_the_numbers_stay_too():
 
 
 def test_an_excerpt_lists_names_of_what_it_leaves_out_and_says_how_to_get_them():
-    row = _last(Talk().user("Look.").step(code(400), kind=Kind.TOOL_RESULT))
+    source = "\n".join(code(5, f"do_{chr(97 + n // 26)}{chr(97 + n % 26)}") for n in range(120))
+    row = _last(Talk().user("Look.").step(source, kind=Kind.TOOL_RESULT))
 
     *_, index, closing = row.text.decode().splitlines()
     listed = index.removeprefix("[hotset: names in what was left out: ").removesuffix("]").split()
     shown = row.text.decode().rpartition("[hotset: names")[0]
     assert len(listed) > 20
-    assert not [name for name in listed if name in shown or name not in code(400)]
+    assert not [name for name in listed if name in shown or name not in source]
     assert re.search(r'left out; retrieve_context\(id="c\w+"', closing)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        base64.b64encode(bytes(range(256)) * 40).decode(),
+        "\n".join(f"2026-11-03T09:{n // 60:02}:{n % 60:02}.{n * 7 % 1000:03}Z INFO took 0.{n:03}s" for n in range(900)),
+        "\n".join(f"tests/test_a.py::{chr(97 + n // 26)}{chr(97 + n % 26)}_works PASSED [{n // 5}%]" for n in range(500)),
+        " id | name | balance\n----+------+--------\n"
+        + "\n".join(f"{n:3} | name{n} | {n * 7919 % 100000:6}" for n in range(400)),
+    ],
+    ids=["base64", "times", "passes", "numbers"],
+)
+def test_what_nobody_copies_is_no_list_of_names(text):
+    shown = alone(text.encode(), "bash", b'{"command": "./run"}', Knobs())
+
+    assert shown is not None
+    assert "names in what was left out" not in shown
+    mentioned = shown.partition("also mentions: ")[2].partition(" …")[0]
+    assert re.fullmatch(r"(?:name\d+ \(\d+ alike\))?", mentioned)
+
+
+def test_names_take_no_more_than_a_third_of_the_excerpt_beside_which_they_stand():
+    lines = [f"a line of {n} words" for n in range(3)] + [f"{chr(97 + n // 26)}{chr(97 + n % 26)}_name of" for n in range(676)]
+
+    shown = alone("\n".join(lines).encode(), "bash", b'{"command": "./run"}', Knobs(index=5000))
+
+    assert shown is not None
+    excerpt, _, listed = shown.partition("\n[hotset: names")
+    assert 0 < len(listed.split("\n")[0]) < 0.4 * len(excerpt)
 
 
 def test_a_file_that_a_tool_for_files_read_may_be_longer_than_one_that_a_shell_printed():

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+
+import pytest
 
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind, Role
@@ -22,6 +26,11 @@ def _log(talk: Talk, knobs: Knobs | None = None) -> list[str]:
     return list(entries(steps, knobs or Knobs()))
 
 
+def _many(functions: int) -> str:
+    """Functions whose names have nothing in common."""
+    return "\n".join(code(1, f"of_{chr(97 + n // 26)}{chr(97 + n % 26)}_length") for n in range(functions))
+
+
 def _call(talk: Talk, tool: str, result: str = "ok", kind: Kind = Kind.TOOL_RESULT, **arguments: object) -> Talk:
     talk.add(Role.ASSISTANT, piece(Kind.TOOL_CALL, json.dumps(arguments), tool, "c"))
     return talk.add(Role.TOOL, piece(kind, result, tool, "c"))
@@ -35,7 +44,7 @@ def test_arguments_stand_in_the_log_as_they_were_written_each_on_its_own_lines()
 
 
 def test_a_long_argument_is_told_by_its_beginning_and_the_names_in_the_rest():
-    [told] = _log(_call(Talk(), "run", path="src/big_one.py", script=code(80)))
+    [told] = _log(_call(Talk(), "run", path="src/big_one.py", script=code(3) + _many(80)))
 
     assert "\nsrc/big_one.py\ndef f_0(a, b):\n    return a + b + 0\n" in told
     assert " …\n… " in told
@@ -68,7 +77,7 @@ def test_open_tasks_of_a_list_stay_word_for_word():
 
 
 def test_more_names_of_a_file_are_told_than_of_what_a_shell_printed():
-    text = code(400, "name_of_some_length")
+    text = _many(400)
     [read] = _log(_call(Talk(), "read", text, Kind.FILE, path="src/a.py"))
     [printed] = _log(_call(Talk(), "bash", text, Kind.FILE, command="cat src/a.py"))
 
@@ -85,6 +94,16 @@ def test_what_went_wrong_and_what_was_named_is_told_and_no_name_twice():
     assert "other_rows.py" in second
 
 
+def test_what_nobody_copies_is_not_told_of_a_result():
+    blob = base64.b64encode(bytes(range(256)) * 20).decode()
+    log = "\n".join(f"2026-11-03T09:00:01.{n:03}Z order ord_{n:05} took 0.{n:03}s" for n in range(200))
+    told = [
+        _log(_call(Talk(), "run", text, command="go"))[0].split("\n")[2:] for text in (blob, f"\ufffd\x01 k{blob}\x00" * 9, log)
+    ]
+
+    assert told == [[], [], ["-> ord_00000 (200 alike)"]]
+
+
 def test_an_image_leaves_a_word():
     [told] = _log(_call(Talk(), "screenshot", "\x89PNG", kind=Kind.IMAGE))
 
@@ -99,10 +118,53 @@ def test_a_stretch_says_what_it_was_how_much_and_how_to_get_it_back():
 
     assert text.split("\n")[1:] == ["- it was fine", "What was done there, by number of the reply:", "3. looked"]
     assert reference(stub).startswith(
-        f"[CTX-REF:conversation | turns 3-4, 2 turns ({stub.tokens:,} tokens) @ 00:01 | Topics: src/steps.py"
+        f"[CTX-REF:conversation | turns 3-4, 2 turns ({stub.tokens:,} tokens) @ 1970-01-01 00:01 | Topics: src/steps.py"
     )
     assert f'retrieve_context(id="{stub.id}")' in text
     assert set(stub.topics) <= set(names(" ".join([code(30), "src/steps.py"])))
+
+
+def test_a_reference_is_one_line_that_tells_what_its_topics_do_not():
+    names_in_it = " ".join(f"src/part_{word}.py" for word in "abcdefg") + " OrderHandler load_rows load_rows"
+    talk = _call(Talk(), "grep", names_in_it, pattern="charge_card", path="src/part_a.py")
+    stub = stub_of([Spot(line.chain, -1) for line in talk.lines], talk.lines, (3, 3), "conversation", 1_800_000_000.0)
+    told = reference(stub)
+
+    form = r"\[CTX-REF:conversation \| turn 3, 1 turn \([\d,]+ tokens\) @ (.+?) \| (.+) \| retrieve_context\(id=\"(\w+)\"\)\]"
+    found = re.fullmatch(form, told)
+    assert found is not None
+    assert (found[1], found[3]) == ("2027-01-15 08:00", stub.id)
+    about = dict(part.split(": ") for part in found[2].split(" | "))
+    assert about["Ask for"] == "charge_card"
+    assert "load_rows" in about["Entities"].split(", ")
+    said = [name for names in about.values() for name in names.split(", ")]
+    assert len(said) == len(set(said))
+    assert len(told) < 300
+
+
+def test_a_reference_says_nothing_twice_where_its_topics_tell_all():
+    talk = _call(Talk(), "read", "ok", path="src/rows.py")
+    stub = stub_of([Spot(line.chain, -1) for line in talk.lines], talk.lines, (3, 3), "conversation", 60.0)
+
+    assert reference(stub).endswith(f'| Topics: src/rows.py | retrieve_context(id="{stub.id}")]')
+
+
+def test_topics_are_no_row_of_numbers():
+    talk = _call(Talk(), "run", "\n".join(f"{n * 7919 + 10000} row_{n:03}" for n in range(90)) + " balance_of", command="go")
+    stub = stub_of([Spot(line.chain, -1) for line in talk.lines], talk.lines, (3, 3), "conversation", 60.0)
+
+    assert set(stub.topics) == {"balance_of", "row_000"}
+
+
+@pytest.mark.parametrize(
+    "fine", ["-rw-r--r-- 1 ada ada 90 Jan  4 10:00 errors.py", "src/errors.py", "0 errors, 0 failed", "import hotset.errors_of"]
+)
+def test_what_is_only_called_like_an_error_is_none(fine):
+    [told] = _log(_call(Talk(), "run", f"{fine}\nfine", command="go"))
+    [bad] = _log(_call(Talk(), "run", f"{fine}\nKeyError: no such row\nfine", command="go"))
+
+    assert [line for line in told.split("\n") if line.startswith("-> ") and " " in line[3:]] == []
+    assert "-> KeyError: no such row" in bad.split("\n")
 
 
 def test_a_log_is_folded_to_the_names_in_it_and_then_to_its_reference():

@@ -14,10 +14,10 @@ from hotset.nouns.window import WHOLE, Cause, Form, Piece, Shown, Spot
 from hotset.window.arguments import arguments, names_path, spoken
 from hotset.window.change import changes
 from hotset.window.moment import Moment
-from hotset.window.names import names, within
+from hotset.window.names import apart, coined, names, within
 from hotset.window.numbering import Bare, bare
 from hotset.window.passages import Sought, told_of
-from hotset.window.preview import Origin, closing, preview
+from hotset.window.preview import ContentType, Origin, Preview, closing, preview
 from hotset.window.weighing import Weighed
 
 LEAST = 400
@@ -31,6 +31,7 @@ _AGAIN = 4
 
 _ID_LENGTH = 12
 _INDEXED = 200_000  # characters that are looked at for names
+_BESIDE = 0.33  # of an excerpt, that the names of what it leaves out take at most: it is read, they are looked up
 _LOOKED_BACK = 12  # pieces: the latest few calls tell what is looked for; older ones looked for something else
 _BEGINS, _BEGINS_SHOWN = 1000, 80  # characters of a result by which one is told from another
 _NONE: Mapping[int, Shown] = {}
@@ -196,7 +197,7 @@ def _excerpt(result: Result, text: str, limit: Limit, sought: Sought, knobs: Kno
     made = preview(text, origin, limit.room) if len(text) > limit.over else None
     if made is None:
         return (Form.EXCERPT, "\n".join([*note, text])) if plain else (Form.FULL, "")
-    index = _index(text, made.text, knobs.room_for_names)
+    index = _index(text, made, knobs.room_for_names)
     return Form.EXCERPT, "\n".join([*note, made.text, *index, closing(made, content_id(piece.content))])
 
 
@@ -208,11 +209,13 @@ def _pointed(result: Result, plain: Bare | None, lines: Iterable[int]) -> tuple[
     return tuple(line - first for line in lines)
 
 
-def _index(text: str, shown: str, room: int) -> Iterator[str]:
+def _index(text: str, made: Preview, room: int) -> Iterator[str]:
     """A line with names that stand in the gaps only: those that come up most for their length."""
-    counts = Counter(names(text[:_INDEXED])) if room else Counter()
-    ranked = sorted((-count / (len(name) + 1), name) for name, count in counts.items() if name not in shown)
-    if told := within((name for _, name in ranked), room):
+    if not room or made.type is ContentType.OPAQUE:
+        return
+    found = apart(Counter(coined(text[:_INDEXED])), made.text)
+    ranked = sorted((-count / (len(name) + 1), name) for name, count in found.items())
+    if told := within((name for _, name in ranked), min(room, int(_BESIDE * len(made.text)))):
         yield f"[hotset: names in what was left out: {' '.join(told)}]"
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Line, Spot, Stub
 from hotset.window.arguments import Use, arguments, names_path, spoken
-from hotset.window.names import names, within
+from hotset.window.names import apart, coined, within
+from hotset.window.preview.opaque import is_opaque
+from hotset.window.preview.output import alarms, is_trouble
 
 _TOPICS, _ENTITIES, _HINTS = 5, 24, 3
 _READ = 60_000
@@ -25,7 +27,10 @@ _OPEN_TASK = re.compile(r"^\s*[-*] \[ \] .+$", re.MULTILINE)
 _A_LIST = 2
 _TASKS_ROOM = 4000  # characters
 
-_ERRORS = ("error", "Error", "ERROR", "failed", "FAILED", "Traceback", "fatal:")
+_LOOKED_AT = 600  # characters of a line that may report an error
+_ENTITIES_ROOM = 80  # characters of names that a reference tells beside its topics
+_HINTS_ROOM = 60
+_FILE = re.compile(r"[\w./-]*[./][a-z_]\w*")  # a file or module may be called after errors
 _HEADING = "What was done there, by number of the reply:"
 _NAMED = "Names that came up there:"
 _FOLDED = 0.5
@@ -37,7 +42,8 @@ _CALLED_WEIGHS = 4
 
 def stub_of(spots: Sequence[Spot], lines: Sequence[Line], turns: tuple[int, int], kind: str, time: float) -> Stub:
     """What is known of lines that leave together."""
-    paths, others = _commonest(lines)
+    paths, others, called = _commonest(lines)
+    topics = (paths + others)[:_TOPICS]
     return Stub(
         id=_id(spots),
         kind=kind,
@@ -45,23 +51,35 @@ def stub_of(spots: Sequence[Spot], lines: Sequence[Line], turns: tuple[int, int]
         turns=turns,
         tokens=sum(line.whole for line in lines),
         time=time,
-        topics=tuple((paths + others)[:_TOPICS]),
+        topics=tuple(topics),
         entities=tuple((paths + others)[:_ENTITIES]),
-        hints=tuple(paths[:_HINTS]),
+        hints=tuple([name for name in called if name not in topics][:_HINTS]),
     )
 
 
 def reference(stub: Stub) -> str:
-    """One line, as the model sees it."""
+    """One line, as the model sees it: of hints and entities, those that the topics do not tell."""
     first, last = stub.turns
     count = last - first + 1
-    when = f" @ {datetime.fromtimestamp(stub.time, UTC):%H:%M}" if stub.time else ""
+    when = f" @ {datetime.fromtimestamp(stub.time, UTC):%Y-%m-%d %H:%M}" if stub.time else ""
     turns = f"turns {first}-{last}" if count > 1 else f"turn {first}"
-    topics = f" | Topics: {', '.join(stub.topics)}" if stub.topics else ""
+    hints = within(_new(stub.hints, stub.topics), _HINTS_ROOM)
+    entities = within(_new(stub.entities, (*stub.topics, *hints)), _ENTITIES_ROOM)
+    about = "".join(
+        f" | {label}: {', '.join(told)}"
+        for label, told in (("Topics", stub.topics), ("Entities", entities), ("Ask for", hints))
+        if told
+    )
     return (
-        f"[CTX-REF:{stub.kind} | {turns}, {count} {'turns' if count > 1 else 'turn'} ({stub.tokens:,} tokens){when}{topics}"
+        f"[CTX-REF:{stub.kind} | {turns}, {count} {'turns' if count > 1 else 'turn'} ({stub.tokens:,} tokens){when}{about}"
         f' | retrieve_context(id="{stub.id}")]'
     )
+
+
+def _new(words: Iterable[str], told: Iterable[str]) -> list[str]:
+    """Those that stand in nothing that is told already."""
+    known = " ".join(told)
+    return [word for word in words if word not in known]
 
 
 def stretch(stub: Stub, log: Iterable[str], summary: str = "") -> str:
@@ -77,8 +95,7 @@ def folded(told: str) -> str:
     head, _, log = told.partition("\n")
     if log.startswith(_NAMED):
         return head
-    counts = sorted(Counter(names(log)).items(), key=lambda item: (-item[1], item[0]))
-    kept = within((name for name, _ in counts), int(_FOLDED * len(log)))
+    kept = within(_ranked(Counter(coined(log))), int(_FOLDED * len(log)))
     return f"{head}\n{_NAMED} {' '.join(kept)}" if kept else head
 
 
@@ -96,7 +113,7 @@ def entries(steps: Iterable[tuple[int, Sequence[Line]]], knobs: Knobs) -> Iterat
     told: set[str] = set()
     for number, lines in steps:
         text = "\n".join(_entry(number, lines, knobs, told))
-        told.update(names(text))
+        told.update(coined(text))
         yield text
 
 
@@ -128,8 +145,8 @@ def _argument(leaf: str, room: int, told: set[str]) -> Iterator[str]:
     head = _beginning(leaf, room // 2)
     yield f"{head} …"
     yield from _tasks(leaf[len(head) :], told)
-    rest = dict.fromkeys(name for name in names(leaf[len(head) :]) if name not in told and name not in head)
-    if mentioned := within(rest, room // 2):
+    rest = Counter(name for name in coined(leaf[len(head) :]) if name not in told)
+    if mentioned := within(apart(rest, head), room // 2):
         told.update(mentioned)
         yield f"… {' '.join(mentioned)}"
 
@@ -166,32 +183,38 @@ def _results(line: Line, knobs: Knobs, files: Container[str], told: set[str]) ->
 
 def _mentioned(text: str, room: int, told: set[str]) -> list[str]:
     """The names of a result that no line above has told: those that come up most."""
-    if not room:
+    if not room or is_opaque(text.split("\n")):
         return []
-    counts = Counter(name for name in names(text) if name not in told)
-    return within((name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))), room)
+    return within(_ranked(apart(Counter(name for name in coined(text) if name not in told), "")), room)
 
 
 def _error(text: str) -> str:
-    if not any(word in text for word in _ERRORS):
-        return ""
-    return next(" ".join(line.split()) for line in text.splitlines() if any(word in line for word in _ERRORS))
+    """The first line that reports a failure."""
+    lines = text.splitlines()
+    found = (lines[at] for at in alarms(lines) if is_trouble(_FILE.sub(" ", lines[at][:_LOOKED_AT])))
+    return next((" ".join(line.split()) for line in found), "")
 
 
-def _commonest(lines: Sequence[Line]) -> tuple[list[str], list[str]]:
-    """Paths, and other names, the most frequent first."""
+def _commonest(lines: Sequence[Line]) -> tuple[list[str], list[str], list[str]]:
+    """Paths, other names, and the names that calls used, each the most frequent first; of those alike, one."""
     found: Counter[str] = Counter()
+    called: Counter[str] = Counter()
     for line in lines:
         for piece in line.pieces:
             if piece.kind in (Kind.IMAGE, Kind.THINKING):
                 continue
-            called = piece.kind.family is Kind.TOOL_CALL
-            text = spoken(piece.content) if called else piece.content[:_READ].decode("utf-8", "replace")
-            for name in names(text):
-                found[name] += _CALLED_WEIGHS if called else 1
-    ranked = [name for name, _ in sorted(found.items(), key=lambda item: (-item[1], item[0]))]
-    paths = [name for name in ranked if "/" in name]
-    return paths, [name for name in ranked if "/" not in name]
+            if piece.kind.family is Kind.TOOL_CALL:
+                called.update(coined(spoken(piece.content)))
+            else:
+                found.update(coined(piece.content[:_READ].decode("utf-8", "replace")))
+    for name, count in called.items():
+        found[name] += _CALLED_WEIGHS * count
+    ranked = [name.partition(" ")[0] for name in _ranked(apart(found, ""))]
+    return [name for name in ranked if "/" in name], [name for name in ranked if "/" not in name], _ranked(called)
+
+
+def _ranked(counts: Mapping[str, int]) -> list[str]:
+    return [name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
 
 
 def _flat(content: bytes) -> str:

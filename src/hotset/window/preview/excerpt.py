@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from hotset.window.names import apart, coined
+
 Label = Callable[[int, int], Sequence[str]]
 """What a stretch of lines holds, in short pieces, the most telling first."""
 
@@ -88,7 +90,6 @@ _MENTIONS = 0.1  # share of the room for names that only stand in the gaps
 _MOST_ABOVE = 0.9
 _LONGEST_LINE = 600
 _LOOKED_AT = 48 * 1024  # characters of gaps in which names are looked for
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{3,80}[A-Za-z0-9_]")
 _DULL = re.compile(r"[\d.,:/-]+")
 
 
@@ -246,19 +247,11 @@ def _mentions(lines: Sequence[str], gaps: Sequence[tuple[int, int]], text: str, 
     looked = 0
     for first, end in gaps:
         for line in lines[first:end]:
-            counts.update(_NAME.findall(line[: _LONGEST_LINE * 4]))
+            counts.update(name for name in coined(line[: _LONGEST_LINE * 4]) if not _DULL.fullmatch(name))
             looked += len(line)
             if looked > _LOOKED_AT:
                 break
-    ranked = sorted(
-        ((-count, order, name) for order, (name, count) in enumerate(counts.items()) if _is_telling(name)),
-    )
-    said = _joined([name for *_, name in ranked[:200] if name not in text], room - len("… also mentions:  …"))
+    found = apart({name: count for name, count in counts.items() if name not in text}, "")  # those that are alike, counted
+    ranked = sorted((-count, order, name) for order, (name, count) in enumerate(found.items()))
+    said = _joined([name for *_, name in ranked[:200]], room - len("… also mentions:  …"))
     return f"… also mentions: {said} …" if said else ""
-
-
-def _is_telling(name: str) -> bool:
-    """A path, an identifier, an id: something coined, that a later action may have to repeat exactly."""
-    if _DULL.fullmatch(name):
-        return False
-    return any(c in "_/" or c.isdigit() for c in name) or "." in name[1:-1] or not (name[1:].islower() or name[1:].isupper())

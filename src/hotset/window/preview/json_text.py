@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,11 +15,13 @@ from hotset.window.preview.asking import Asked, closeness
 from hotset.window.preview.body import Body
 from hotset.window.preview.code import paragraphs
 from hotset.window.preview.excerpt import Reading, Span, View, Worth, longest_line, room_above
+from hotset.window.preview.opaque import is_opaque
+from hotset.window.preview.opaque import view as opaque_view
 from hotset.window.preview.output import alarms, nothing
 from hotset.window.preview.records import Records, opened_at, records, records_of
 from hotset.window.preview.tables import rows
 
-_ROW = 300  # characters of a value that is shown as one; longer ones are opened
+_ROW = 300  # characters of a value that is shown as one, without its indents; longer ones are opened
 _DEEPEST = 6
 _MOST = 4000  # values looked at; beyond them, only the last ones
 _LAST = 5
@@ -30,7 +34,17 @@ _STRING_LINE = 240
 _PARAGRAPH = 500
 _LONGEST_PATH = 24  # of a path in a mark
 _LONGEST_MARK = _LONGEST_PATH + len("… 1,000,000 from  …")
-_INDENT = re.compile(r"\n\s*")
+_INDENT = re.compile(r"\s*\n\s*")
+_CHUNK = re.compile(rf".{{1,{_STRING_LINE}}}(?:\s|$)|.{{1,{_STRING_LINE}}}")  # of a long line, between words where there are any
+_BLOB_SHOWN = 120  # characters of room for what encoded bytes begin with
+_TITLES = ("title", "name", "subject", "summary", "headline", "label", "path", "file", "filename", "email", "login", "username")
+_ID = re.compile(r"(?:\w*_)?(?:i?id|uuid|uid|key|number|code|sku|slug|ref)|\w+(?:Id|ID|Key|Number|Code)")
+_NAMING = 0.5  # of the rows, that what names them tells apart at least
+_LONGEST_NAME = 60
+_LISTED_NAME, _SHORTEST_NAME = 40, 12  # characters of what names a row in a catalogue
+_OF_ROWS = 0.93  # of a catalogue; the rest of it says which columns and rows they are
+_LONGEST_CELL = 400
+_CATEGORIES, _COUNTED = 8, 3  # values of a column inside rows that are counted, and such columns
 
 
 class _Entry(NamedTuple):
@@ -42,6 +56,15 @@ class _Entry(NamedTuple):
     """From 0, the first of its siblings, to 1, the last."""
     told: bool = False
     """Whether it is a line of a long text: what people write, not what a program notes."""
+
+
+class _Rows(NamedTuple):
+    """The items of an array, and what they are called."""
+
+    cells: Mapping[str, Mapping[str, str]]
+    """By path: short values of each, also of objects in it, by what stands behind its path."""
+    naming: Sequence[str]
+    """Which of them name it: at most an id and a title."""
 
 
 def is_json(text: str) -> bool:
@@ -83,29 +106,117 @@ def read_lines(body: Body, asked: Asked) -> Reading:
 def view(body: Body, asked: Asked) -> View:
     """JSON that is not laid out in lines: each line shown names a value, in the source's own spelling."""
     text = "\n".join(body.lines)
-    raw = _bytes(text.strip())
+    raw = _bytes(_INDENT.sub(" ", text.strip()))
     longest = longest_line(asked.room)
     entries = list(_entries("$", raw, 0, 0.0))
     lines = list(_lines(entries, longest))
     units = list(_units(entries))
     scores = closeness(["\n".join(lines[first:end]) for first, end in units], asked)
     table = records(raw)
+    rows = _rows(raw, table) if table else _Rows({}, ())
     news = {**_odd(table, entries), **dict.fromkeys(alarms(lines), Worth.HEAD)}
     spans = [
         Span(first, end, news[first] if end - first == 1 and first in news else _worth(entries[first], score), least=1)
         for (first, end), score in zip(units, scores, strict=True)
     ]
     if table:
-        spans.append(Span(0, 1, Worth.ASKED))  # what a row looks like
+        spans.extend(_first_and_last(table, entries, rows.naming))
+        lines = [_told_apart(line, entries[at].path, rows, longest) if at in news else line for at, line in enumerate(lines)]
     paths = [entry.path for entry in entries]
     preface = f"[JSON: {shape(text)}]"
     if table:
         room = room_above(asked.room, preface, _LONGEST_MARK + 1)
-        above = _above(table, room, [len(lines[at]) for at in news or (0,)], longest)
+        above = _above(table, rows, room, [len(lines[at]) for at in news or (0,)], longest)
     else:
         above = ()
     reading = Reading(spans, nothing, preface, above, said=0.0)
     return View(lines, reading, partial(_mark, paths), _LONGEST_MARK, partial(_path, paths))
+
+
+def _size(raw: bytes) -> int:
+    """How long a value is, however it is laid out."""
+    if not _ROW < len(raw) <= 2 * _ROW:  # at most half of it is spaces
+        return len(raw)
+    try:
+        return len(msgspec.json.format(raw, indent=-1))
+    except (msgspec.DecodeError, RecursionError):
+        return len(raw)
+
+
+def _rows(raw: bytes, table: Records) -> _Rows:
+    """What names the items of an array; members of an object are named by their keys."""
+    path, inner = "$", raw
+    while path != table.path and inner:
+        within = (each for each in opened_at(path, inner) if f"{table.path}.".startswith((f"{each[0]}.", f"{each[0]}[")))
+        path, inner = next(within, ("", b""))
+    cells = {row: dict(_flat(value)) for row, value in opened_at(path, inner)[: len(table.paths)]} if inner[:1] == b"[" else {}
+    return _Rows(cells, _naming(list(cells.values())))
+
+
+def _flat(row: bytes) -> Iterator[tuple[str, str]]:
+    for key, value in opened_at("", row):
+        for inner, cell in opened_at(key, value) if value[:1] == b"{" else [(key, value)]:
+            if cell[:1] not in (b"{", b"["):
+                yield inner, _text(cell[:_LONGEST_CELL]).strip('"')
+
+
+def _naming(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """What names rows: the shortest of their ids, and what people call them; that of an object inside, where they have no own."""
+    counts = Counter(key for row in rows for key in row)
+    apart = [
+        key
+        for key, count in counts.items()
+        if count > _NAMING * len(rows) and len({row.get(key) for row in rows}) > _NAMING * len(rows)
+    ]
+    own = [key for key in apart if not _is_inside(key)]
+    ids = sorted(filter(_is_id, own), key=lambda key: sum(len(row.get(key, "")) for row in rows))
+    titles = sorted((key for key in own if _last(key) in _TITLES), key=lambda key: _TITLES.index(_last(key)))
+    inside = [key for key in apart if key not in own and _last(key) in ("name", "title", "id")] if not titles else []
+    return [*ids[:1], *(titles or ([] if ids else sorted(inside, key=_last, reverse=True)))[:1]]
+
+
+def _is_id(key: str) -> bool:
+    return _ID.fullmatch(_last(key)) is not None
+
+
+def _is_inside(key: str) -> bool:
+    return key.count(".") > 1
+
+
+def _bare(key: str) -> str:
+    return key.removeprefix(".")
+
+
+def _last(key: str) -> str:
+    return key.rpartition(".")[2]
+
+
+def _told_apart(line: str, path: str, rows: _Rows, longest: int) -> str:
+    """A line with a value of a row says which row it is; one that is all of it does so by itself."""
+    row = next((holder for holder in _holders(path) if holder in rows.cells), path)
+    label = ", ".join(f"{_bare(key)} {name[:_LONGEST_NAME]}" for key in rows.naming if (name := rows.cells.get(row, {}).get(key)))
+    head = f"… {path}:"
+    if row == path or not label or not line.startswith(head):
+        return line
+    told = f"… {path} ({label}):{line[len(head) :]}"
+    return told if len(told) <= longest else f"{told[: longest - 2]} …"
+
+
+def _holders(path: str) -> Iterator[str]:
+    """Every array's item that a path leads through."""
+    end = path.find("]")
+    while end != -1:
+        yield path[: end + 1]
+        end = path.find("]", end + 1)
+
+
+def _first_and_last(table: Records, entries: Sequence[_Entry], naming: Sequence[str]) -> Iterator[Span]:
+    """What a row looks like: the first, and the last. Of one that is opened, what names it."""
+    last = table.paths[-1] if table.size == len(table.paths) else f"{table.path}[{table.size - 1}]"
+    yield Span(0, 1, Worth.ASKED)
+    for row, worth in ((table.paths[0], Worth.HEAD - 1), (last, Worth.HEAD - 2)):
+        wanted = {row, *(row + key for key in naming)}
+        yield from (Span(at, at + 1, worth) for at, entry in enumerate(entries) if entry.path in wanted)
 
 
 def _odd(table: Records | None, entries: Sequence[_Entry]) -> dict[int, float]:
@@ -114,13 +225,46 @@ def _odd(table: Records | None, entries: Sequence[_Entry]) -> dict[int, float]:
     return {at: Worth.ODD + odd[entry.path] for at, entry in enumerate(entries) if entry.path in odd}
 
 
-def _above(table: Records, room: int, news: Sequence[int], longest: int) -> tuple[str, ...]:
+def _above(table: Records, rows: _Rows, room: int, news: Sequence[int], longest: int) -> tuple[str, ...]:
     """What all rows have in common, and a catalogue of them, as far as there is room beside what stands out."""
-    counted = f"[{table.counted()}]"
+    counted = f"[{replace(table, columns={**table.columns, **_categories(table, rows)}).counted()}]"
     counted = counted if len(counted) <= longest else f"{counted[: longest - 2]}…]"
     kept = sum(size + _LONGEST_MARK for size in news[:_KEPT]) + _LONGEST_MARK
     beside = max(0, round(kept * _WITH_MENTIONS) - room // 9)  # a tenth is left for the text anyway
-    return (counted, *table.catalogue(room - beside - len(counted) - 1, longest))
+    free = room - beside - len(counted) - 1
+    return (counted, *_by_name(table, rows, free).catalogue(free, longest))
+
+
+def _by_name(table: Records, rows: _Rows, room: int) -> Records:
+    """The same rows with what names them as their first columns, and no other ids. An id is told whole or not at all."""
+    if not rows.naming:
+        return table
+    cells = rows.cells.values()
+    ids = max((len(row.get(key, "")) + 1 for key in filter(_is_id, rows.naming) for row in cells), default=0)
+    width = min(_LISTED_NAME, max(_SHORTEST_NAME, int(_OF_ROWS * room / len(cells)) - ids - 2))
+    named = {
+        _bare(key): [cell if _is_id(key) else _clipped(cell, width) for cell in (row.get(key, "") for row in cells)]
+        for key in rows.naming
+    }
+    others = {key: column for key, column in table.columns.items() if key not in named and len(set(column)) < len(column)}
+    return replace(table, columns={**named, **others})
+
+
+def _clipped(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def _categories(table: Records, rows: _Rows) -> dict[str, list[str]]:
+    """Columns of objects inside rows that have few values, and not the same one in all; unless the objects are as few."""
+    few = {
+        key
+        for key, column in table.columns.items()
+        if len(set(column)) <= _CATEGORIES and max(map(len, column)) <= _LISTED_NAME  # they are counted as they are
+    }
+    cells = rows.cells.values()
+    keys = dict.fromkeys(key for row in cells for key in row if _is_inside(key) and key.split(".")[1] not in few)
+    columns = {_bare(key): [row.get(key, "") for row in cells] for key in keys}
+    return {key: columns[key] for key in [key for key in columns if 1 < len(set(columns[key])) <= _CATEGORIES][:_COUNTED]}
 
 
 def shape(text: str) -> str:
@@ -154,10 +298,10 @@ def _key(key: str, value: Any) -> str:
 
 def _entries(path: str, raw: bytes, depth: int, place: float) -> Iterator[_Entry]:
     """A value, or what it is made of if it is long."""
-    if len(raw) <= _ROW or depth >= _DEEPEST or raw[:1] not in (b"{", b"[", b'"'):
+    if len(raw) > _ROW and raw[:1] == b'"':
+        yield from _string(path, raw, place)
+    elif _size(raw) <= _ROW or depth >= _DEEPEST or raw[:1] not in (b"{", b"["):
         yield _Entry(path, _text(raw), place)
-    elif raw[:1] == b'"':
-        yield from _string(path, raw)
     else:
         inner = opened_at(path, raw)
         for index, (name, value) in enumerate(inner):
@@ -165,13 +309,17 @@ def _entries(path: str, raw: bytes, depth: int, place: float) -> Iterator[_Entry
                 yield from _entries(name, value, depth + 1, index / max(1, len(inner) - 1))
 
 
-def _string(path: str, raw: bytes) -> Iterator[_Entry]:
-    """A long text inside JSON is read line by line, like any other."""
+def _string(path: str, raw: bytes, place: float) -> Iterator[_Entry]:
+    """A long text inside JSON is read line by line, like any other; of encoded bytes it is said what they are."""
     try:
         text: str = msgspec.json.decode(raw, type=str)
     except msgspec.DecodeError:
         text = _text(raw)
-    lines = [line[at : at + _STRING_LINE] for line in text.split("\n")[:_MOST] for at in range(0, len(line), _STRING_LINE)]
+    whole = text.split("\n")[:_MOST]
+    if is_opaque(whole):
+        yield _Entry(path, opaque_view(Body(0, whole), Asked(room=_BLOB_SHOWN)).lines[0], place)
+        return
+    lines = [chunk.rstrip() for line in whole for chunk in _CHUNK.findall(line)]
     for index, line in enumerate(lines):
         yield _Entry(path, line, index / len(lines), told=True)
 
@@ -181,7 +329,7 @@ def _lines(entries: Sequence[_Entry], longest: int) -> Iterator[str]:
     before = ""
     for entry in entries:
         path = " " if entry.told and entry.path == before else f"{entry.path}:"
-        line = f"… {path} {_INDENT.sub(' ', entry.text)}"
+        line = f"… {path} {entry.text}"
         yield line if len(line) <= longest else f"{line[: longest - 2]} …"
         before = entry.path if entry.told else ""
 
