@@ -115,6 +115,20 @@ def test_a_project_is_indexed_and_told_of_in_numbers(shop: Desk):
     assert "\x1b" not in ran.out + ran.err
 
 
+def test_what_is_left_out_is_named_in_every_run_and_in_the_status(shop: Desk):
+    first = settled(shop).run("index")
+    walked = shop.run("index", "--json").json()
+    status = shop.run("index", "--status")
+    told = shop.run("index", "--status", "--json").json()["code"]
+
+    for line in ("1 file of secrets: .env", "1 binary: logo.png", "1 ignored by the project: build"):
+        assert line in first.out
+        assert line in status.out
+    assert walked["examples"]["a file of secrets"] == [".env"]
+    assert walked["examples"] == told["examples"]
+    assert walked["skipped"] == told["refused"]
+
+
 @pytest.mark.row("V3")
 def test_what_did_not_change_is_not_read_again(shop: Desk):
     shop.run("index", "--yes")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hotset.sources.code.scan import Skipped
-
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -35,8 +33,9 @@ class Report:
     sealed: int = 0
     """Secrets in the files that were read in this run; nothing of them is kept."""
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Files and folders that are not indexed, by reason; empty where nothing had to be walked."""
-    examples: Mapping[str, Sequence[Skipped]] = field(default_factory=dict)
+    """Files and folders that are not indexed, by reason; the same in a run that had nothing to do."""
+    examples: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The first few of these, by reason; their paths."""
     failed: Mapping[str, int] = field(default_factory=dict)
     """Files that are indexed with less than they have, by reason."""
     failures: Sequence[str] = ()

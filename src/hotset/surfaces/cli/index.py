@@ -135,7 +135,7 @@ def _work(chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool,
 
 
 def _status(report: Report) -> int:
-    return FOUND if report.skipped.get("cannot be read") else OK
+    return FOUND if report.skipped.get(Why.UNREADABLE) else OK
 
 
 @contextmanager
@@ -217,12 +217,10 @@ def _tell(chosen: Chosen, config: Config, report: Report, *, as_json: bool) -> N
     emit(f"  this run  {what}; {span(report.seconds)}")
     if report.sealed:
         emit(f"  sealed    {count(report.sealed, 'secret')}: recognised by form, and replaced before anything was indexed")
-    if report.skipped:
-        emit(f"  left out  {_listed(report.skipped)}")
-    for why, times in report.failed.items():
-        emit(f"  in part   {times:,} {why}: {_some(report.failures, times)}")
-    for named in report.examples.get("cannot be read", ()):
-        emit(f"  failed    {named.path}: {named.why}")
+    _tell_missing("  left out  ", _left_out(report.skipped, report.examples))
+    _tell_missing("  in part   ", _in_part(report.failed, report.failures))
+    for named in report.examples.get(Why.UNREADABLE, ()):
+        emit(f"  failed    {named}: {Why.UNREADABLE}")
     if not report.stopped:
         say(f'\nSearch with: {chosen.hint("search")} "what you are looking for"', quiet=chosen.quiet)
 
@@ -231,8 +229,19 @@ def _counted(known: Report | Totals) -> str:
     return ", ".join((count(known.files, "file"), count(known.symbols, "symbol"), count(known.chunks, "chunk")))
 
 
-def _listed(skipped: Mapping[str, int]) -> str:
-    return ", ".join(_reason(why, times) for why, times in sorted(skipped.items(), key=lambda each: -each[1]))
+def _tell_missing(head: str, lines: Sequence[str]) -> None:
+    for number, line in enumerate(lines):
+        emit((head if not number else " " * len(head)) + line)
+
+
+def _left_out(skipped: Mapping[str, int], examples: Mapping[str, Sequence[str]]) -> list[str]:
+    """A line for each reason, with a few of those that it is about."""
+    by_times = sorted(skipped.items(), key=lambda each: (-each[1], each[0]))
+    return [f"{_reason(why, times)}: {_some(examples.get(why, ()), times)}" for why, times in by_times]
+
+
+def _in_part(reasons: Mapping[str, int], examples: Sequence[str]) -> list[str]:
+    return [f"{times:,} {why}: {_some(examples, times)}" for why, times in reasons.items()]
 
 
 def _reason(why: str, times: int) -> str:
@@ -263,7 +272,7 @@ def _document(config: Config, report: Report) -> dict[str, Any]:
         "removed": report.removed,
         "sealed": report.sealed,
         "skipped": dict(report.skipped),
-        "examples": {str(why): [each.path for each in some] for why, some in report.examples.items()},
+        "examples": {why: list(some) for why, some in report.examples.items()},
         "in_part": dict(report.failed),
         "in_part_files": list(report.failures),
         "seconds": round(report.seconds, 3),
@@ -329,8 +338,8 @@ def _tell_code(chosen: Chosen, standing: Standing) -> None:
         emit(f"files    not indexed yet: {chosen.hint('index')}")
         return
     emit(f"files    {_counted(standing.code)}, {size(standing.code.bytes)}")
-    if standing.code.refused:
-        emit(f"left out {_listed(standing.code.refused)}")
+    _tell_missing("left out ", _left_out(standing.code.refused, standing.code.examples))
+    _tell_missing("in part  ", _in_part(standing.code.in_part, standing.code.in_part_files))
     if standing.indexer:
         emit(f"fresh    process {standing.indexer} watches them, or reads them just now")
     else:
