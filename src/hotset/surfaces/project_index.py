@@ -30,6 +30,15 @@ def index_folder(folder: Path) -> Path:
     return folder / FOLDER
 
 
+def below(root: Path, path: str) -> str:
+    """A path or a pattern of the project's files as their index has it: relative to the project, wherever that is."""
+    for start in (f"{root}/", f"{root.resolve()}/"):
+        if f"{path}/".startswith(start):
+            inside = path[len(start) :]
+            return inside if "/" in inside or not inside else f"./{inside}"
+    return path
+
+
 def find_code(index: Index, query: Query) -> Hits:
     """Stretches of the project's files that speak of it: those without a word of it only where their meaning is close."""
     found = index.search(replace(query, only=replace(query.only, sorts=frozenset({Sort.CODE}))))
