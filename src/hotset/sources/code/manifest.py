@@ -204,6 +204,25 @@ class Manifest:
         with self._commit():
             self._set(f"said {name}", value)
 
+    def is_made_by(self, identity: str) -> bool:
+        return self._meta("identity") == f"{_FORMAT} {identity}"
+
+    @property
+    def unfinished(self) -> bool:
+        """The last run that had something to do did not come to its end."""
+        return self._meta("run") == "begun"
+
+    def run_begins(self) -> None:
+        self._run_is("begun")
+
+    def run_ends(self) -> None:
+        self._run_is("ended")
+
+    def _run_is(self, now: str) -> None:
+        if self._meta("run") != now:
+            with self._commit():
+                self._set("run", now)
+
     # What is known
 
     def rows(self, folder: str) -> dict[str, Row]:

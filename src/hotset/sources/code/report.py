@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hotset.sources.code.manifest import Totals
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -43,3 +45,18 @@ class Report:
     seconds: float = 0.0
     stopped: bool = False
     """Somebody wanted it to end; the next run goes on from here."""
+
+    @classmethod
+    def of(cls, known: Totals, seconds: float) -> Report:
+        """Of a look that found nothing to do."""
+        return cls(
+            known.files,
+            known.chunks,
+            known.bytes,
+            known.symbols,
+            skipped=known.refused,
+            examples=known.examples,
+            failed=known.in_part,
+            failures=known.in_part_files,
+            seconds=seconds,
+        )

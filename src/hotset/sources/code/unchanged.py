@@ -43,17 +43,7 @@ def unchanged(root: Path, folder: Path, embedding: Embedding, stop: Callable[[],
             totals = manifest.totals()
     except StoreFailed:  # a whole run makes again what cannot be read
         return None
-    return Report(
-        totals.files,
-        totals.chunks,
-        totals.bytes,
-        totals.symbols,
-        skipped=totals.refused,
-        examples=totals.examples,
-        failed=totals.in_part,
-        failures=totals.in_part_files,
-        seconds=time.monotonic() - began,
-    )
+    return Report.of(totals, time.monotonic() - began)
 
 
 def settle(folder: Path, manifest: Manifest, embedding: Embedding) -> None:
