@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
+from hotset.nouns.finding import Entry, EntryId, Query, Sort
+from hotset.runtime.following import open_index
 from tests.cli.conftest import Desk, Ran, in_a_process, wait_until
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"[:36]
@@ -113,6 +115,20 @@ def test_a_project_is_indexed_and_told_of_in_numbers(shop: Desk):
     assert "1 ignored by the project" in ran.out
     assert "hotset search" in ran.err
     assert "\x1b" not in ran.out + ran.err
+
+
+def test_what_is_left_out_is_named_in_every_run_and_in_the_status(shop: Desk):
+    first = settled(shop).run("index")
+    walked = shop.run("index", "--json").json()
+    status = shop.run("index", "--status")
+    told = shop.run("index", "--status", "--json").json()["code"]
+
+    for line in ("1 file of secrets: .env", "1 binary: logo.png", "1 ignored by the project: build"):
+        assert line in first.out
+        assert line in status.out
+    assert walked["examples"]["a file of secrets"] == [".env"]
+    assert walked["examples"] == told["examples"]
+    assert walked["skipped"] == told["refused"]
 
 
 @pytest.mark.row("V3")
@@ -242,6 +258,35 @@ def test_what_is_revoked_is_gone_from_the_disk(shop: Desk):
     assert "nothing was indexed" in shop.run("index", "--revoke").err
 
 
+def test_what_is_revoked_is_gone_from_the_disk_though_another_process_has_the_index_open(shop: Desk):
+    shop.run("index", "--yes")
+    with closing(open_index(shop.data)) as held:
+        assert held.fold()  # it has the role now, and the files of the index open
+        assert held.search(Query("marmalade")).hits
+
+        ran = in_a_process(shop, ("index", "--revoke", "--json"), shop.environ(), b"")
+
+        assert (ran.code, ran.json()) == (0, {"project": str(shop.project), "revoked": True, "held_by": None})
+        left = everything_below(shop.data)
+        assert b"marmalade" not in left
+        assert b"uploads" not in left
+        assert not held.search(Query("marmalade")).hits
+        held.add([Entry(EntryId("1"), "w", Sort.PAGE, "it goes on with what others add")])
+        assert held.search(Query("others add")).hits
+
+
+def test_a_revocation_says_one_thing(shop: Desk):
+    shop.run("index", "--yes")
+    with closing(open_index(shop.data)) as held:
+        assert held.fold()
+        ran = in_a_process(shop, ("index", "--revoke"), shop.environ(), b"")
+
+    assert ran.code == 0
+    assert "nothing made of the files" in ran.err
+    assert "run this again" not in ran.err
+    assert shop.run("index", "--revoke", "--json").json()["revoked"] in (True, False)
+
+
 def test_what_was_never_indexed_can_be_revoked(desk: Desk):
     ran = desk.run("index", "--revoke")
 
@@ -259,7 +304,13 @@ def test_an_interrupted_run_says_that_the_next_one_goes_on_and_it_does(desk: Des
 
     assert run.returncode == 130
     assert b"goes on from here" in said
+    if (desk.data / "code.db").exists():
+        status = desk.run("index", "--status")
+        assert "something changed since" not in status.out
+        assert "interrupted" in status.out
+        assert desk.run("index", "--status", "--json").json()["unfinished"] is True
     assert desk.run("index", "--json").json()["files"] == 3000
+    assert desk.run("index", "--status", "--json").json()["unfinished"] is False
 
 
 @contextmanager
@@ -289,16 +340,26 @@ def found(desk: Desk, words: str) -> list[str]:
 
 def test_a_file_that_is_changed_while_it_is_watched_is_found(shop: Desk):
     with watching(shop):
-        second = shop.run("index")
         wait_until(lambda: saved_and_found(shop), 60)
 
-    assert (second.code, "indexes this project already" in second.err) == (2, True)
+
+def test_beside_a_watcher_nothing_is_left_to_do(shop: Desk):
+    with watching(shop):
+        first = shop.run("index")
+        write(shop.project, {"src/later.py": "def later(): ...\n", "new/folder/a.py": "def a(): ...\n"})
+        (shop.project / "README.md").unlink()
+        second = shop.run("index", "--json")
+        watch_too = shop.run("index", "--watch")
+
+    assert (first.code, "5 files" in first.out, "another hotset keeps it up to date" in first.err) == (0, True, True)
+    assert (second.code, second.json()["files"]) == (0, 6)
+    assert (watch_too.code, "indexes this project already" in watch_too.err) == (2, True)
 
 
 @pytest.mark.row("V17")
 def test_whoever_watches_stops_when_the_permission_is_taken_back(shop: Desk):
     with watching(shop) as watch:
-        assert shop.run("index", "--revoke").code in (0, 1)
+        assert shop.run("index", "--revoke").code == 0
         assert watch.wait(20) == 0
 
     assert shop.run("search", "marmalade").code == 1

@@ -84,8 +84,17 @@ def test_a_search_is_narrowed_by_path_language_and_number(shop: Desk):
     assert set(paths(shop, "marmalade", "--type", "code")) == {"src/uploads.py", "docs/bears.md"}
     assert set(paths(shop, "marmalade", "--path", "docs/", "--type", "code")) == {"docs/bears.md"}
     assert set(paths(shop, "marmalade", "--path", "**/*.py", "--type", "code")) == {"src/uploads.py"}
+    assert set(paths(shop, "marmalade", "--path", "**/*.{py,ts}", "--type", "code")) == {"src/uploads.py"}
+    assert set(paths(shop, "marmalade", "--path", "bears.md", "--type", "code")) == {"docs/bears.md"}
     assert set(paths(shop, "marmalade", "--kind", "markdown")) == {"docs/bears.md"}
     assert len(paths(shop, "marmalade", "-n", "1")) == 1
+
+
+@pytest.mark.parametrize("path", ["docs", "docs/", "docs/bears.md", "docs/*.md", "**/*.md"])
+def test_a_path_may_be_given_from_the_root_of_the_machine(shop: Desk, path: str):
+    assert set(paths(shop, "marmalade", "--path", f"{shop.project}/{path}", "--type", "code")) == {"docs/bears.md"}
+    assert set(paths(shop, "marmalade", "--path", f"{shop.project}", "--type", "code")) == {"docs/bears.md", "src/uploads.py"}
+    assert paths(shop, "marmalade", "--path", f"{shop.project}2/{path}", "--type", "code") == []
 
 
 @pytest.mark.row("V2")
@@ -138,7 +147,15 @@ def test_words_in_quotes_that_nothing_holds_so_are_searched_one_by_one_and_that_
     assert {(each["path"], each["loose"]) for each in exact.json()} == {("src/uploads.py", False)}
     assert "word for word" not in exact.err
     assert ("src/uploads.py", True) in {(each["path"], each["loose"]) for each in ran.json()}
-    assert f"hotset: nothing holds {loose} word for word, so these hold the words" in ran.err
+    assert f"hotset: nothing holds {loose} word for word; these come nearest, by words or by meaning" in ran.err
+
+
+def test_what_comes_near_a_phrase_by_its_meaning_alone_is_not_said_to_hold_its_words(shop: Desk):
+    ran = shop.run("search", '"no such bears anywhere xyz"', "--type", "code")
+
+    assert ran.code == 0
+    assert "these come nearest, by words or by meaning" in ran.err
+    assert "hold the words" not in ran.err
 
 
 def test_a_phrase_that_what_was_said_holds_is_not_loosened_for_the_sake_of_code(shop: Desk):

@@ -18,7 +18,8 @@ from hotset.sealing import secret_file
         ".docker/config.json", ".kube/config", "kubeconfig", "dev.kubeconfig", ".htpasswd", "terraform.tfstate",
         "terraform.tfstate.backup", "prod.tfstate", "secrets.yml", "secrets.yaml", "k8s/db-secrets.yaml",
         "client_secret_1.json", "service-account-key.json", ".git-credentials", ".ssh/deploy", "/etc/shadow", ".bash_history",
-        ".cargo/credentials.toml",
+        ".cargo/credentials.toml", "env.production", "ssh_host_rsa_key", "deploy_key", "passwords.txt",
+        "firebase-adminsdk-x.json", "shop-firebase-adminsdk-k3j.json", "deploy_rsa",
     ],
 )  # fmt: skip
 def test_a_credential_file_is_known_by_its_name_in_any_case_and_with_any_separator(path):
@@ -36,6 +37,26 @@ def test_a_credential_file_is_known_by_its_name_in_any_case_and_with_any_separat
     ],
 )  # fmt: skip
 def test_a_file_that_is_about_credentials_or_shows_how_they_look_is_none(path):
+    assert secret_file(path) is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".env~", "id_rsa.bak", "id_ed25519.old", "local.env.bak", "server.key.orig", ".netrc.save", ".env.1", "a/.id_rsa.swp",
+        "..env.swp", "#id_rsa#", ".#.env", "credentials.bak.20240101", "deploy_key.old~",
+    ],
+)  # fmt: skip
+def test_a_copy_that_is_kept_beside_a_credential_file_is_one(path):
+    assert secret_file(path)
+    assert secret_file(path.upper())
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["main.py~", "notes.old", "man/git.1", ".env.example.bak", "id_rsa.pub.old", ".ssh/known_hosts.old", "~", "a.bak", ".swp"],
+)
+def test_a_copy_of_any_other_file_is_none(path):
     assert secret_file(path) is None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,7 +15,7 @@ from hotset.nouns.finding import Entry, Filter, Sort
 SORTS: Final = tuple(Sort)
 """In an index's own numbers."""
 
-_GLOB = frozenset("*?[")
+_GLOB = re.compile(r"[*?\[]|\{[^{}]*,[^{}]*\}")
 _LONGEST_PATTERN = 4096  # as long as a path can be
 
 
@@ -68,15 +69,19 @@ def holds(only: Filter, entry: Entry) -> bool:
 
 @lru_cache(maxsize=64)
 def on_path(wanted: str) -> Callable[[str], bool]:
-    """A folder with all that is in it, a file, or a pattern: `*` and `?` stay in one folder, `**` does not.
+    """A folder with all that is in it, a file, or a pattern: `*` and `?` stay in one folder, `**` does not, `{a,b}` is either.
 
-    A pattern without a slash is about names, in whichever folder. A file that is called like a pattern is found by its name.
+    What has no slash in it is about names, in whichever folder: `a.py`, `*.py`, but not `./a.py` or `src/`. A file that is called
+    like a pattern is found by its name.
     """
+    anywhere = "/" not in wanted
     wanted = wanted.removeprefix("./").rstrip("/")
     inside = f"{wanted}/"
     if wanted in {"", "."}:
         return bool
-    if _GLOB.isdisjoint(wanted) or len(wanted) > _LONGEST_PATTERN:
+    if len(wanted) > _LONGEST_PATTERN or not _GLOB.search(wanted):
+        if anywhere:
+            return lambda path: f"/{inside}" in f"/{path}/"
         return lambda path: path == wanted or path.startswith(inside)
     pattern = wanted if "/" in wanted else f"**/{wanted}"
     try:
@@ -97,6 +102,7 @@ def _compiled(pattern: str) -> re2._Regexp:
 def _expression(pattern: str) -> str:
     parts = []
     at = 0
+    braces = _choices(pattern)
     while at < len(pattern):
         if pattern.startswith("**/", at):
             parts.append("(?:.*/)?")
@@ -109,10 +115,27 @@ def _expression(pattern: str) -> str:
             negated = inside[0] in "!^"
             parts.append(f"[{'^/' if negated else ''}{_in_class(inside[negated:])}]")
             at = end + 1
+        elif at in braces:
+            parts.append({"{": "(?:", ",": "|", "}": ")"}[pattern[at]])
+            at += 1
         else:
             parts.append({"*": "[^/]*", "?": "[^/]"}.get(pattern[at], re2.escape(pattern[at])))
             at += 1
     return "".join(parts)
+
+
+def _choices(pattern: str) -> frozenset[int]:
+    """Where the braces and commas of `{a,b}` stand; a brace without a comma, or without its other half, is a letter."""
+    found: set[int] = set()
+    open_ones: list[list[int]] = []
+    for at, letter in enumerate(pattern):
+        if letter == "{":
+            open_ones.append([at])
+        elif letter == "," and open_ones:
+            open_ones[-1].append(at)
+        elif letter == "}" and open_ones and len(places := open_ones.pop()) > 1:
+            found.update((*places, at))
+    return frozenset(found)
 
 
 def _in_class(characters: str) -> str:

@@ -136,6 +136,12 @@ class Rows:
         self._changes = Changes(open_one)
 
 
+def throw_away(folder: Path) -> None:
+    """The rows of an index, with all that is beside them."""
+    with opening(folder, _TUNING.patience):
+        _throw_away(folder / DATABASE)
+
+
 def number(connection: apsw.Connection, sql: str, given: Any = ()) -> int:
     """The one number that a statement gives; 0 where it gives none."""
     row = connection.execute(sql, given).fetchone()

@@ -112,6 +112,35 @@ def chosen(value: bytes) -> bool:
     return digit and (lower or upper) and symbol and lower + upper + digit + symbol >= 3
 
 
+def made_up(value: bytes, *, quoted: bool) -> bool:
+    """Does what is called a password look like one that somebody made of words and digits? Without quotes it may be a name."""
+    if not _WORDS_AND_DIGITS.fullmatch(value) or _EXAMPLES.fullmatch(value) or _TERMS.search(value):
+        return False
+    if stands_in(value) or _CODE.fullmatch(value) or entropy(value) < _LEAST_BITS:
+        return False
+    digits = sum(0x30 <= byte <= 0x39 for byte in value)
+    if not digits or value.lower() == value.upper() or (b"_" in value and not quoted):
+        return False
+    return digits >= _DIGITS or (_APART.search(value) is None and (quoted or _mixed_case(value)))
+
+
+_WORDS_AND_DIGITS = re.compile(rb"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
+_APART = re.compile(rb"[_.-]")
+_DIGITS = 2  # that tell a password from a name with a number behind it: `newPwd2`, `form-step-2`
+_EXAMPLES = re.compile(
+    rb"(?i)(?:(?:my|the|a|new|old|user|db|some|super)?[-_.]?"
+    rb"(?:test(?:ing|er|user)?|admin|user(?:name)?|guest|root|demo|pass(?:wd|word|phrase|code)?|pwd|pw|secret|hello|foo|bar|baz|abc|temp|value|string|"
+    rb"field|param|arg|input|text|key|token))[-_.]?[0-9]{0,4}"
+)
+"""What examples and tests have for a password, and the names of parameters: words and a number that counts."""
+
+_TERMS = re.compile(
+    rb"(?i)sha-?[0-9]|md[45]|pbkdf|argon|bcrypt|scrypt|utf-?(?:8|16)|aes[-_]?[0-9]|base-?(?:32|58|64)|x509|oauth|rfc-?[0-9]|"
+    rb"u?int-?[0-9]|float-?[0-9]|bytes?[0-9]|str(?:ing)?[0-9]|char[0-9]|http|py(?:thon|test)|iso-?[0-9]|latin|ascii|regex"
+)
+"""Names of types, codings and algorithms that have a number in them."""
+
+
 def entropy(value: bytes) -> float:
     """Bits a character, by how often each comes up."""
     size = len(value)

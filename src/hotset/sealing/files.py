@@ -11,12 +11,24 @@ _HARMLESS = re.compile(
 )
 """What shows how a credential file looks, or is about one; public halves of keys."""
 
+_BACKUP = re.compile(
+    r"(?:~|\.(?:bak|bk|bkp|backup|old|orig|save|saved|copy|prev|tmp|rej|disabled|sw[a-p]|[0-9]{1,3}|(?:19|20)[0-9]{6}))+$"
+)
+"""What editors, tools and people put behind the name of a file that they keep beside the one they change."""
+
 _FILES: tuple[tuple[str, str], ...] = (
-    ("settings of an environment", ".env .env.* *.env .envrc .flaskenv .dev.vars"),
+    (
+        "settings of an environment",
+        """
+        .env .env.* *.env .envrc .flaskenv .dev.vars env.production env.prod env.staging env.live env.local env.development
+        env.dev env.test
+        """,
+    ),
     (
         "a private key",
         """
         id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk *.pem *.key *.ppk *.p8 *.asc.key identity.age *.agekey
+        *_rsa *_ed25519 *_ecdsa ssh_host_*_key deploy_key deploy-key *_deploy_key *-deploy-key *_deploy-key
         """,
     ),
     (
@@ -36,6 +48,13 @@ _FILES: tuple[tuple[str, str], ...] = (
         """
         credentials credentials.* *_credentials *-credentials *_credentials.* *-credentials.* credential credentials-*
         .credentials*
+        """,
+    ),
+    (
+        "passwords",
+        """
+        passwords passwords.txt passwords.csv passwords.tsv passwords.xls passwords.xlsx passwords.ods password.txt passwd.txt
+        *_passwords.txt *-passwords.txt *_passwords.csv *-passwords.csv
         """,
     ),
     (
@@ -64,7 +83,8 @@ _FILES: tuple[tuple[str, str], ...] = (
     (
         "an account of a cloud",
         """
-        service-account*.json service_account*.json serviceaccount*.json client_secret*.json
+        service-account*.json service_account*.json serviceaccount*.json client_secret*.json *firebase-adminsdk*.json
+        gcp-key*.json sa-key*.json
         application_default_credentials.json accesstokens.json azureprofile.json gcloud/credentials.db gcloud/access_tokens.db
         .boto .s3cfg rclone.conf .aws/credentials .aws/config .azure/*.json .oci/config
         """,
@@ -96,9 +116,21 @@ _PLAIN_IN_FOLDERS = frozenset({"config", "known_hosts", "known_hosts.old", "auth
 def secret_file(path: str) -> str | None:
     """Why this is a credential file; None where its name does not say so. Upper and lower case, `/` and `\\` are alike."""
     parts = [part for part in _SEPARATORS.split(path.casefold().rstrip("/\\ .\0")) if part]
-    if not parts or _HARMLESS.search(parts[-1]):
+    if not parts:
         return None
-    name, folders = parts[-1], parts[:-1]
+    names, folders = _without_backup(parts[-1]), parts[:-1]
+    return None if any(map(_HARMLESS.search, names)) else next(filter(None, (_why(name, folders) for name in names)), None)
+
+
+def _without_backup(name: str) -> tuple[str, ...]:
+    """The name, and those of what it is a copy of: vim's `.name.swp` has a dot before it that may be part of the name."""
+    plain = _BACKUP.sub("", name.removeprefix(".#").strip("#"))
+    if not plain or plain == name:
+        return (name,)
+    return (name, plain, plain.removeprefix("."))
+
+
+def _why(name: str, folders: list[str]) -> str | None:
     if not _FOLDERS.isdisjoint(folders) and name not in _PLAIN_IN_FOLDERS:
         return "a private key"
     if folders and folders[-1] in _SYSTEM_FOLDERS and name in _SYSTEM_FILES[1]:

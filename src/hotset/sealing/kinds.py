@@ -181,7 +181,13 @@ def _is_random(match: re.Match[bytes]) -> bool:
 
 
 def _is_password(match: re.Match[bytes]) -> bool:
-    return doubts.random(match["secret"]) or doubts.chosen(match["secret"])
+    secret = match["secret"]
+    return (
+        doubts.random(secret) or doubts.chosen(secret) or (len(secret) >= _LEAST_MADE_UP and doubts.made_up(secret, quoted=True))
+    )
+
+
+_LEAST_MADE_UP = 8  # characters of a password that has no symbol in it
 
 
 def _is_bearer(match: re.Match[bytes]) -> bool:
@@ -316,9 +322,11 @@ _BY_PLACE = (
     ),
     _kind(
         "password",
-        rb"(?:sshpass[ ]-p[ ]?|mysql[a-z]{0,8}[ ][^\n]{0,60}-p)" + _QUOTE + rb"?[^\s\"'`\\]{6}",
-        rb"(?:sshpass[ ]-p[ ]?|mysql[a-z]{0,8}[ ][^\n]{0,60}?-p)(?:" + _QUOTE + rb")?(?P<secret>[^\s\"'`\\\x80-\xff]{6,256})",
-        b"sm",
+        rb"(?:sshpass[ ]-p[ ]?|mysql[a-z]{0,8}[ ](?:[^\n]{0,60}[ ])?-p|redis-cli[ ](?:[^\n]{0,60}[ ])?(?:-a|--pass)[ ])"
+        + _QUOTE + rb"?[^\s\"'`\\]{6}",
+        rb"(?:sshpass[ ]-p[ ]?|mysql[a-z]{0,8}[ ](?:[^\n]{0,60}?[ ])?-p|redis-cli[ ](?:[^\n]{0,60}?[ ])?(?:-a|--pass)[ ])"
+        rb"(?:" + _QUOTE + rb")?(?P<secret>[^\s\"'`\\\x80-\xff]{6,256})",
+        b"smr",
         _is_password,
         by_name=True,
     ),
@@ -380,7 +388,7 @@ _BY_PLACE = (
 )  # fmt: skip
 
 _NAMES = (
-    rb"(?i:pass(?:w(?:or)?d|_?phrase)|(?:\b|[_-])pass|pwd|secret|token|credential|"
+    rb"(?i:pass(?:w(?:or)?d|_?phrase)|(?:\b|[_-])pass|(?-i:Pass)|pwd|secret|token|credential|"
     rb"(?:api|access|account|auth|private|encryption|signing|license|shared|"
     rb"master|service|storage|primary|webhook|app|consumer|admin|hmac|jwt|subscription)[_.-]?key|"
     rb"sess(?:ion)?[_.-]?(?:id|key|cookie)|connect\.sid|auth[_.-]?code|[?&;]sig|[_.]auth)"
@@ -438,7 +446,9 @@ def _is_assigned(match: re.Match[bytes]) -> bool:
     secret = match["secret"]
     if secret[:1] in b"=.&|" or b"://" in secret or match.string.startswith(b"[secret:", max(0, match.start() - 1)):
         return False  # an operator, a look-up, an address, a placeholder of ours
-    return doubts.random(secret) or (_PASSWORD.search(match["name"]) is not None and doubts.chosen(secret))
+    if doubts.random(secret) or (_PASSWORD.search(match["name"]) is not None and doubts.chosen(secret)):
+        return True
+    return _PLAIN_PASSWORD.fullmatch(match["name"]) is not None and doubts.made_up(secret, quoted=match["quote"] is not None)
 
 
 def _is_given(match: re.Match[bytes]) -> bool:
@@ -446,6 +456,13 @@ def _is_given(match: re.Match[bytes]) -> bool:
 
 
 _PASSWORD = re.compile(rb"(?i)pass|pwd|secret")
+_PLAIN_PASSWORD = re.compile(
+    rb"(?i)[a-z0-9_.-]{0,24}(?:pass(?:w(?:or[dt]|d)|[_-]?(?:phrase|code))?|pwd)(?:|[0-9_]{1,4}|[_-](?!"
+    rb"hash|policy|field|file|path|ur[il]|name|id|type|min|max|len|reset|encod|encrypt|input|regex|pattern|label|hint|algo|format|"
+    rb"version|key|col|class|c(?:om)?m(?:an)?d|manag|valid|check|re?quire|change|help|prompt|confirm_?url|salt|size|mode|method|"
+    rb"through|fd|expir|strength|context|hasher|generator|ref|from|var|env|secret)[a-z0-9_.-]{1,24})"
+)
+"""A name that calls its value a password, not a thing that passwords have: `DB_PASSWORD_PROD`, not `password_policy`."""
 _CLOSE = rb"(?:" + _QUOTE + rb")?\]?"
 _ASSIGNED = (
     _kind(
@@ -470,6 +487,14 @@ _ASSIGNED = (
         rb"--(?P<name>[a-z-]{0,24}(?:password|passwd|token|secret|key))[ ]{1,2}" + _VALUE,
         b"-",
         _is_assigned,
+        by_name=True,
+    ),
+    _kind(
+        "password",
+        rb"(?i:password|identified[ ](?:with[ ][a-z0-9_]{1,32}[ ])?by(?:[ ]password)?)\s{1,4}" + _QUOTE + _SEEN + rb"{8}",
+        rb"(?i:password|identified[ ](?:with[ ][a-z0-9_]{1,32}[ ])?by(?:[ ]password)?)\s{1,4}" + _VALUE,
+        b"pPiI",
+        lambda match: match["quote"] is not None and _is_password(match),
         by_name=True,
     ),
 )

@@ -1,4 +1,4 @@
-"""Words in quotes must occur as they are; where nothing holds them so, whoever asked is served by the words, and told."""
+"""Words in quotes must occur as they are; where nothing holds them so, whoever asked gets what comes nearest, and is told."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def wordings(query: str) -> Iterator[Wording]:
     yield Wording(query)
     if question(query).phrases:
         named = ", ".join(f'"{_shortened(" ".join(each.split()))}"' for each in _QUOTED.findall(query))
-        yield Wording(query.replace('"', " "), f"nothing holds {named} word for word, so these hold the words")
+        yield Wording(query.replace('"', " "), f"nothing holds {named} word for word; these come nearest, by words or by meaning")
 
 
 def _shortened(phrase: str) -> str:

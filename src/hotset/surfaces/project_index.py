@@ -16,6 +16,7 @@ from hotset.nouns.embedding import Embedding
 from hotset.nouns.finding import Hits, Query, Sort
 from hotset.sources.code import consent
 from hotset.sources.code.manifest import DATABASE as MANIFEST
+from hotset.sources.code.manifest import Totals
 from hotset.store.folder import private_file, private_folder
 
 _INDEXING = "code.indexing"
@@ -28,6 +29,15 @@ _POLL_SECONDS = 0.05
 def index_folder(folder: Path) -> Path:
     """Where the index is, in a project's data folder."""
     return folder / FOLDER
+
+
+def below(root: Path, path: str) -> str:
+    """A path or a pattern of the project's files as their index has it: relative to the project, wherever that is."""
+    for start in (f"{root}/", f"{root.resolve()}/"):
+        if f"{path}/".startswith(start):
+            inside = path[len(start) :]
+            return inside if "/" in inside or not inside else f"./{inside}"
+    return path
 
 
 def find_code(index: Index, query: Query) -> Hits:
@@ -53,6 +63,24 @@ def catch_up(root: Path, folder: Path, index: Index) -> Iterator[str]:
         return
     except HotsetError as error:
         yield f"files may be found as they were: {error}"
+
+
+def is_up_to_date(root: Path, folder: Path) -> Totals | None:
+    """What is known of the project's files, if that is all there is to know; None where something is still to be done.
+
+    For those who may not index now because somebody else does: it compares, and reads only what is too fresh to tell by its stat.
+    """
+    from hotset.sources.code.comparing import nothing_is_left  # noqa: PLC0415 - for this alone
+    from hotset.sources.code.indexing import manifest_identity  # noqa: PLC0415
+    from hotset.sources.code.manifest import manifest_as_it_is  # noqa: PLC0415
+
+    manifest = manifest_as_it_is(folder) if has_code(folder) else None
+    if manifest is None:
+        return None
+    with manifest:
+        if not manifest.is_made_by(manifest_identity()) or not nothing_is_left(root, manifest):
+            return None
+        return manifest.totals()
 
 
 def has_code(folder: Path) -> bool:
@@ -93,28 +121,31 @@ def who_indexes(folder: Path) -> int | None:
         os.close(file)
 
 
-def take_out(folder: Path, embedding: Embedding) -> bool:
-    """Takes consent back and everything that was made of the project's files away.
+def take_out(folder: Path, embedding: Embedding) -> int | None:
+    """Takes consent back and everything that was made of the project's files away: nothing of them is left on the disk.
 
-    False where another process works with the index: nothing of the files is found any more, but its own files may hold
-    words of them until they are written anew. Raises `StoreBusy` where whoever indexes does not stop.
+    The process that had the index open and has not let go of it yet, if there is one: it does as soon as it looks, or ends.
+    Raises `StoreBusy` where whoever indexes does not stop.
     """
-    from hotset.runtime.following import open_index  # noqa: PLC0415 - a look at what nobody changed does not pay for it
+    from hotset.index.discarding import discard  # noqa: PLC0415 - a look at what nobody changed does not pay for it
+    from hotset.runtime.following import open_index  # noqa: PLC0415
     from hotset.sources.code.parsing import GRAMMARS  # noqa: PLC0415
 
     if not folder.exists():
-        return True
+        return None
     consent.revoke(folder)
     with indexing(folder, _PATIENCE):
         consent.revoke(folder, folder / GRAMMARS)  # whoever indexed may have written once more before it noticed
         if not index_folder(folder).exists():
-            return True
+            return None
         with closing(open_index(folder, embedding, folds=False)) as index:
-            index.remove(index.wholes(Sort.CODE))
+            index.purge(index.wholes(Sort.CODE))  # for whoever has it open: nothing of the files is found from now on
             alone = index.fold()
-        if alone:  # the index holds what was said, too; that comes back from the store
-            consent.revoke(folder, index_folder(folder))
-        return alone
+        # The index holds what was said, too; that comes back from the store.
+        if not alone:
+            return discard(index_folder(folder))
+        consent.revoke(folder, index_folder(folder))
+        return None
 
 
 def _locked(file: int, how: int = fcntl.LOCK_EX) -> bool:

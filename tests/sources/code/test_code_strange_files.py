@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -89,7 +90,21 @@ def test_72_names_that_cannot_be_shown_are_counted(root, indexed, capfd) -> None
     report, index = indexed()
     assert report.skipped[Why.STRANGE_NAME] == 5
     assert set(index.by_whole) == {"good.py"}
-    assert all("\n" not in each.path for some in report.examples.values() for each in some)
+    assert all("\n" not in each for some in report.examples.values() for each in some)
+
+
+def test_72_names_that_are_no_utf_8_are_counted_without_a_word_on_stderr(root, indexed, capfd) -> None:
+    names = (b"caf\xe9.py", b"[x]{y}!\xff 1.py", b"sub/caf\xe9.py", b"d\xff/inner.py", b"caf\xe9/inner.py")
+    write(root, {"sub/cafe.py": "x = 1\n", "caf\u00e9.py": "x = 1\n", "sub/a 1.py": "x = 1\n"})
+    for name in names:
+        path = Path(os.fsdecode(os.fsencode(root) + b"/" + name))
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x")
+    report, index = indexed()
+    assert report.skipped[Why.STRANGE_NAME] == 5
+    assert "caf\ufffd.py" in report.examples[Why.STRANGE_NAME]
+    assert set(index.by_whole) == {"good.py", "sub/cafe.py", "sub/a 1.py", "caf\u00e9.py"}
+    assert capfd.readouterr() == ("", "")
 
 
 def test_73_a_loop_of_links_is_not_walked(root, indexed) -> None:
@@ -168,7 +183,7 @@ def test_76_and_77_an_ignore_file_that_is_none_is_reported_and_holds_nobody_up( 
             ignore.write_bytes(b"x\n" * 600_000)
     report = run(root, RamIndex(), data, parsers)
     assert report.files == 0
-    assert [each.path for each in report.examples[Why.STRANGE_IGNORE]] == [f"{folder}/.gitignore".lstrip("/")]
+    assert report.examples[Why.STRANGE_IGNORE] == [f"{folder}/.gitignore".lstrip("/")]
     ignore.rmdir() if kind == "folder" else ignore.unlink()
     assert run(root, RamIndex(), data, parsers).files >= 1
 
@@ -247,6 +262,52 @@ def test_80_what_may_not_be_read_is_reported_and_the_rest_goes_on(root, data, tm
         (root / "closed").chmod(0o700)
     assert "'cannot be read': 2" in done.stdout, done.stderr
     assert "['good.txt']" in done.stdout
+
+
+_UNREADABLE_STILL = """
+import json, os, sys
+from pathlib import Path
+import rignore, re2  # before the rights to do so are gone
+sys.path.insert(0, sys.argv[3])
+from code_project import RamIndex, run
+from hotset.sources.code.parsing import Parsers
+run(Path(sys.argv[4]), RamIndex(), Path(sys.argv[4]) / "data", Parsers())
+if os.geteuid() == 0:
+    os.setegid(65534); os.setresuid(65534, 65534, 0)
+root, index, parsers = Path(sys.argv[1]), RamIndex(), Parsers()
+def told():
+    return sorted(run(root, index, Path(sys.argv[2]), parsers).examples.get("cannot be read", ()))
+said = [told(), told()]
+(root / "closed.txt").chmod(0o644)
+said += [told(), told()]
+(root / "closed").chmod(0o755)
+said += [told()]
+print(json.dumps([said, sorted(index.by_whole)]))
+"""
+
+
+def test_80_what_may_not_be_read_is_named_in_every_run_until_it_can_be(root, data, tmp_path) -> None:
+    write(root, {"good.txt": "found", "closed.txt": "reached at last", "closed/a.txt": "reached at last"})
+    data.mkdir()
+    for folder in (data, tmp_path, root):
+        folder.chmod(0o777)
+    if os.geteuid() == 0:
+        for path in (data, *root.rglob("*"), root):
+            os.chown(path, 65534, 65534)
+        for parent in tmp_path.parents[:3]:
+            parent.chmod(0o755)
+    (root / "closed.txt").chmod(0)
+    (root / "closed").chmod(0)
+    warm = write(tmp_path / "warm", {"a.md": "# a"})
+    command = [sys.executable, "-c", _UNREADABLE_STILL, str(root), str(data), str(Path(__file__).parent), str(warm)]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    said, indexed = json.loads(done.stdout)
+    both, one = ["closed", "closed.txt"], ["closed"]
+    assert said == [both, both, one, one, []]
+    assert indexed == ["closed.txt", "closed/a.txt", "good.txt"]
 
 
 def test_81_ten_thousand_files_of_nothing_are_counted(root, data, parsers) -> None:

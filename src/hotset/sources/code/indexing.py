@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -25,11 +25,12 @@ from hotset.sealing import VERSION as SEALING
 from hotset.sources.code.entries import entries
 from hotset.sources.code.languages import Language, language_of
 from hotset.sources.code.manifest import WATERMARK, Cut, Difference, Manifest, Row, Walked, is_fresh
-from hotset.sources.code.opening import NotTaken, Root, Stat, Why, shown
+from hotset.sources.code.opening import NotTaken, Root, Stat, Why
 from hotset.sources.code.parsing import GRAMMARS, Parsed, Parsers, cutting_identity
 from hotset.sources.code.priority import in_order
 from hotset.sources.code.report import Progress, Report
 from hotset.sources.code.scan import Limits, Tally, scan
+from hotset.sources.code.texts import VERSION as TEXTS
 from hotset.sources.code.texts import read_text, refuse_machine_made
 
 GAVE_UP = "cut by lines: its grammar crashed or took too long"
@@ -39,13 +40,12 @@ _BATCH = 256
 _BATCH_BYTES = 8_000_000
 _UNDER_WAY = 48  # files that are being cut while others are read
 _REPLACED_ONE_BY_ONE = 32  # changed files of a batch that leave and come in one commit each, so that nobody sees half of it
-_EXAMPLES = 5
 _MOST_FOLDERS = 200  # touched by one batch of changes; with more a scan of everything is faster
 
 
 def manifest_identity() -> str:
-    """What a manifest was made by: another cutter, other grammars or other patterns for secrets make another one."""
-    return f"{cutting_identity()}, sealing {SEALING}"
+    """What a manifest was made by: another cutter, other grammars, readings or patterns for secrets make another one."""
+    return f"{cutting_identity()}, texts {TEXTS}, sealing {SEALING}"
 
 
 def index_project(
@@ -155,8 +155,6 @@ class _Run:
         self._began = time.time()
         self._started = time.monotonic()
         self._tally = Tally()
-        self._failed: Counter[str] = Counter()
-        self._failures: list[str] = []
         self._changed = self._parsed = self._removed = self._done = self._total = self._bytes = self._chunks = 0
         self._sealed = 0
         self._stopped = False
@@ -166,8 +164,13 @@ class _Run:
         fresh = self._agree()
         edited = None if fresh else self._manifest.edited(self._root.folder, self._is_to_stop)
         if edited is not None or self._stopped:
+            if edited:
+                self._manifest.run_begins()
             self._take(edited or {})
+            if not self._stopped:
+                self._manifest.run_ends()
             return self._report(walked=False)
+        self._manifest.run_begins()
         walked: list[Walked] = []
         found = self._manifest.differences(scan(self._root, self._tally, self._limits), self._began)
         for todo, gone in _windows(takewhile(lambda _: not self._is_to_stop(), found), walked):
@@ -181,6 +184,7 @@ class _Run:
         if self._manifest.may_have_strangers:
             self._remove_strangers()
         self._manifest.tidy()
+        self._manifest.run_ends()
         return self._report(walked=True)
 
     def folders(self, paths: Sequence[str]) -> Report:
@@ -190,6 +194,8 @@ class _Run:
             folders = list(scan(self._root, self._tally, self._limits, under=path))
             if not folders:  # gone since
                 return self.everything()
+            for folder in folders:
+                self._manifest.leave_out(folder.path, folder.left_out)
             for _, difference in self._manifest.differences(folders, self._began):
                 if difference is not None:
                     self._leave(difference.gone)
@@ -233,7 +239,7 @@ class _Run:
             digest = hashlib.sha256(content.data).digest()
             row = Row(self._settled(content.stat), digest)
             if known is not None and known.digest == digest and not known.why:
-                row = Row(row.stat, digest, known.symbols, known.chunks)
+                row = Row(row.stat, digest, known.symbols, known.chunks, part=known.part)
                 return _Reading(path, row, was_indexed=was_indexed)
             text = sealed.text
             refuse_machine_made(path, text)
@@ -264,16 +270,12 @@ class _Run:
         cut = reading.cut
         if reading.coming is not None:
             parsed = reading.coming.result()
-            cut = Cut(parsed.chunks, parsed.count)
+            cut = Cut(parsed.chunks, parsed.count, GAVE_UP if parsed.gave_up else "")
             self._parsed += 1
-            if parsed.gave_up:
-                self._failed[GAVE_UP] += 1
-                if len(self._failures) < _EXAMPLES:
-                    self._failures.append(shown(path))
             batch.cuts[row.digest, language.name] = cut
         assert cut is not None
         made = entries(path, reading.text, language, cut.chunks, (row.stat.mtime_ns or row.stat.ctime_ns) / 1e9)
-        batch.rows[path] = Row(row.stat, row.digest, cut.symbols, len(made))
+        batch.rows[path] = Row(row.stat, row.digest, cut.symbols, len(made), part=cut.part)
         batch.entries[path] = made
         if reading.was_indexed:
             batch.replace.add(path)
@@ -336,10 +338,7 @@ class _Run:
         self._manifest.has_no_strangers()
 
     def _report(self, *, walked: bool) -> Report:
-        totals = self._manifest.totals()
-        skipped = Counter(totals.refused)
-        if walked:
-            skipped.update({str(why): times for why, times in self._tally.counts.items()})
+        totals = self._manifest.totals(self._tally if walked else None)
         return Report(
             files=totals.files,
             chunks=totals.chunks,
@@ -349,10 +348,10 @@ class _Run:
             parsed=self._parsed,
             removed=self._removed,
             sealed=self._sealed,
-            skipped=dict(skipped),
-            examples=dict(self._tally.examples),
-            failed=dict(self._failed),
-            failures=tuple(self._failures),
+            skipped=totals.refused,
+            examples=totals.examples,
+            failed=totals.in_part,
+            failures=totals.in_part_files,
             seconds=time.monotonic() - self._started,
             stopped=self._stopped,
         )

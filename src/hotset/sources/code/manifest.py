@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import secrets
 import time
@@ -20,8 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from hotset.errors import PageDamaged, StoreBusy
-from hotset.sources.code.opening import Stat
-from hotset.sources.code.scan import Folder
+from hotset.sources.code.opening import Stat, Why
+from hotset.sources.code.scan import Folder, Tally
 from hotset.store.connecting import Tuning, connect, in_our_words, leave
 from hotset.store.folder import beside, private_file, private_folder, refuse_links
 
@@ -37,23 +38,26 @@ WATERMARK = "code"
 _LOCK = "code.lock"
 _PATIENCE = 60.0  # seconds; whoever waits longer had better be told
 _POLL_SECONDS = 0.05
-_FORMAT = 1
+_FORMAT = 2
 _BATCH_BITS = 24  # of a mark: batches of one epoch; the rest tells the epoch
 _SETTLED_NS = 50_000_000  # clocks of file systems tick every 10 ms at worst: a file changed again within that may look unchanged
 _COARSE_NS = 2_000_000_000  # where stamps are whole seconds, as on old file systems
 _BETWEEN_STOPS = 1000  # files that are looked at in about 5 ms
 _MOST_EDITED = 10_000  # files that are told of at once; a scan tells of more in portions
+_MOST_NAMED = 5
 _UNUSED_CUTS = 50_000  # contents that no file has now are remembered for the way back to their branch: about 20 MB
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE folder (path TEXT PRIMARY KEY, stamp BLOB NOT NULL, stat TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE file (
   folder TEXT NOT NULL, name TEXT NOT NULL, size INT NOT NULL, mtime INT NOT NULL, ctime INT NOT NULL, inode INT NOT NULL,
-  digest BLOB NOT NULL, symbols INT NOT NULL, chunks INT NOT NULL, why TEXT NOT NULL, batch INT NOT NULL,
+  digest BLOB NOT NULL, symbols INT NOT NULL, chunks INT NOT NULL, why TEXT NOT NULL, part TEXT NOT NULL, batch INT NOT NULL,
   PRIMARY KEY (folder, name)
 ) WITHOUT ROWID;
-CREATE TABLE cut (digest BLOB, language TEXT, symbols INT NOT NULL, chunks BLOB NOT NULL, used INT NOT NULL,
+CREATE TABLE cut (digest BLOB, language TEXT, symbols INT NOT NULL, chunks BLOB NOT NULL, part TEXT NOT NULL, used INT NOT NULL,
   PRIMARY KEY (digest, language)) WITHOUT ROWID;
+CREATE TABLE left_out (folder TEXT, why TEXT, times INT NOT NULL, examples TEXT NOT NULL,
+  PRIMARY KEY (folder, why)) WITHOUT ROWID;
 CREATE TABLE pending (path TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 
@@ -69,6 +73,8 @@ class Row:
     chunks: int = 0
     why: str = ""
     """Why it is not indexed; empty where it is."""
+    part: str = ""
+    """Why it is indexed with less than it has; empty where nothing is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,8 @@ class Cut:
 
     chunks: tuple[Chunk, ...]
     symbols: int
+    part: str = ""
+    """Why less was found in it than there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +94,13 @@ class Totals:
     bytes: int
     symbols: int
     refused: Mapping[str, int]
-    """Known files that are not indexed, by reason."""
+    """Files and folders that are not indexed, by reason."""
+    examples: Mapping[str, Sequence[str]]
+    """The first few of these, by path."""
+    in_part: Mapping[str, int]
+    """Files that are indexed with less than they have, by reason."""
+    in_part_files: Sequence[str]
+    """The first few of these, by path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +108,7 @@ class Walked:
     """What is kept of a folder that the scan told of."""
 
     path: str
+    left_out: Tally
     stamp: bytes = b""
     """Of all that is in it; empty where something in it is too fresh to be trusted by its stat. So is `stat`, its own."""
     stat: str = ""
@@ -164,7 +179,7 @@ class Manifest:
         is_ours = epoch == int(self._meta("epoch") or 0)
         with self._commit():
             if not is_ours:
-                self._db.execute("DELETE FROM file; DELETE FROM folder; DELETE FROM pending")
+                self._db.execute("DELETE FROM file; DELETE FROM folder; DELETE FROM left_out; DELETE FROM pending")
                 self._begin_epoch()
             elif told < int(self._meta("batch") or 0):  # a loss of power took more from the index than from here
                 self._db.execute("DELETE FROM file WHERE batch > ?", (told,))
@@ -189,21 +204,40 @@ class Manifest:
         with self._commit():
             self._set(f"said {name}", value)
 
+    def is_made_by(self, identity: str) -> bool:
+        return self._meta("identity") == f"{_FORMAT} {identity}"
+
+    @property
+    def unfinished(self) -> bool:
+        """The last run that had something to do did not come to its end."""
+        return self._meta("run") == "begun"
+
+    def run_begins(self) -> None:
+        self._run_is("begun")
+
+    def run_ends(self) -> None:
+        self._run_is("ended")
+
+    def _run_is(self, now: str) -> None:
+        if self._meta("run") != now:
+            with self._commit():
+                self._set("run", now)
+
     # What is known
 
     def rows(self, folder: str) -> dict[str, Row]:
         """By name."""
         with in_our_words(self.path):
             found = self._db.execute(
-                "SELECT name, size, mtime, ctime, inode, digest, symbols, chunks, why FROM file WHERE folder = ?", (folder,)
+                "SELECT name, size, mtime, ctime, inode, digest, symbols, chunks, why, part FROM file WHERE folder = ?", (folder,)
             )
-            return {name: Row(Stat(*stat), digest, symbols, chunks, why) for name, *stat, digest, symbols, chunks, why in found}
+            return {name: Row(Stat(*rest[:4]), *rest[4:]) for name, *rest in found}
 
     def row(self, path: str) -> Row | None:
         folder, _, name = path.rpartition("/")
         with in_our_words(self.path):
             found = self._db.execute(
-                "SELECT size, mtime, ctime, inode, digest, symbols, chunks, why FROM file WHERE folder = ? AND name = ?",
+                "SELECT size, mtime, ctime, inode, digest, symbols, chunks, why, part FROM file WHERE folder = ? AND name = ?",
                 (folder, name),
             ).fetchone()
         return None if found is None else Row(Stat(*found[:4]), *found[4:])
@@ -214,12 +248,43 @@ class Manifest:
             found = self._db.execute("SELECT 1 FROM file WHERE folder = ? AND name = ? AND why = ''", (folder, name))
             return found.fetchone() is not None
 
-    def totals(self) -> Totals:
+    def totals(self, walked_past: Tally | None = None) -> Totals:
+        """`walked_past` is what a walk left out that has not ended; otherwise the last one that did is asked."""
         with in_our_words(self.path):
             totals = self._db.execute("SELECT count(*), total(chunks), total(size), total(symbols) FROM file WHERE why = ''")
             files, chunks, size, symbols = (int(each) for each in totals.get)
-            refused = dict(self._db.execute("SELECT why, count(*) FROM file WHERE why != '' GROUP BY why"))
-        return Totals(files, chunks, size, symbols, refused)
+            in_part: Any = self._db.execute("SELECT part, count(*) FROM file WHERE part != '' GROUP BY part").fetchall()
+            some: Any = self._db.execute("SELECT folder, name FROM file WHERE part != '' LIMIT ?", (_MOST_NAMED,)).fetchall()
+        left = self._refused()
+        left.merge(self._walked_past() if walked_past is None else walked_past)
+        return Totals(
+            files,
+            chunks,
+            size,
+            symbols,
+            refused=dict(left.counts),
+            examples=left.examples,
+            in_part=dict(in_part),
+            in_part_files=tuple(_joined(*each) for each in some),
+        )
+
+    def _refused(self) -> Tally:
+        """Known files that are not indexed."""
+        tally = Tally()
+        with in_our_words(self.path):
+            found: Any = self._db.execute("SELECT folder, name, why FROM file WHERE why != '' ORDER BY folder, name")
+            for folder, name, why in found:
+                tally.add(_joined(folder, name), why)
+        return tally
+
+    def _walked_past(self) -> Tally:
+        """What the last whole walk, and whoever looked into one folder since, left out without asking for its content."""
+        tally = Tally()
+        with in_our_words(self.path):
+            found: Any = self._db.execute("SELECT why, times, examples FROM left_out ORDER BY folder")
+            for why, times, examples in found:
+                tally.more(why, times, json.loads(examples))
+        return tally
 
     def latest(self, most: int) -> list[str]:
         """The files that were changed last, by path; the last one first."""
@@ -257,6 +322,9 @@ class Manifest:
     def _folders_are_as_they_were(self, here: str) -> bool:
         with in_our_words(self.path):
             folders: list[Any] = self._db.execute("SELECT path, stat FROM folder").fetchall()
+            closed: list[Any] = self._db.execute("SELECT folder FROM left_out WHERE why = ?", (Why.UNREADABLE,)).fetchall()
+        if any(os.access(f"{here}/{path}", os.R_OK | os.X_OK) for (path,) in closed):
+            return False
         return any(not path for path, _ in folders) and all(
             _told(Stat.of(os.lstat(f"{here}/{path}"))) == stat for path, stat in folders
         )
@@ -264,9 +332,9 @@ class Manifest:
     def cut(self, digest: bytes, language: str) -> Cut | None:
         with in_our_words(self.path):
             found = self._db.execute(
-                "SELECT chunks, symbols FROM cut WHERE digest = ? AND language = ?", (digest, language)
+                "SELECT chunks, symbols, part FROM cut WHERE digest = ? AND language = ?", (digest, language)
             ).fetchone()
-        return None if found is None else Cut(_unpacked(found[0]), found[1])
+        return None if found is None else Cut(_unpacked(found[0]), *found[1:])
 
     # The tree
 
@@ -280,7 +348,8 @@ class Manifest:
             stamp = stamps[folder.path] = stamp_of(folder, below)
             stats = (folder.stat, *folder.files.values())
             fresh = any(is_fresh(max(each.mtime_ns, each.ctime_ns), began) for each in stats)
-            walked = Walked(folder.path) if fresh else Walked(folder.path, stamp, _told(folder.stat))
+            left_out = folder.left_out
+            walked = Walked(folder.path, left_out) if fresh else Walked(folder.path, left_out, stamp, _told(folder.stat))
             yield walked, None if known.get(folder.path) == stamp else self._difference(folder)
 
     def _difference(self, folder: Folder) -> Difference:
@@ -293,11 +362,27 @@ class Manifest:
         return Difference(changed, tuple(_joined(folder.path, name) for name in rows.keys() - folder.files.keys()))
 
     def settle(self, walked: Iterable[Walked]) -> None:
-        """All that was to do in these folders is done."""
+        """All that was to do in these folders is done; there are no others."""
+        walked = tuple(walked)
         with self._commit():
+            self._db.execute("DELETE FROM left_out")
+            for each in walked:
+                self._leave_out(each.path, each.left_out)
             self._db.executemany(
                 "INSERT OR REPLACE INTO folder VALUES (?, ?, ?)", ((each.path, each.stamp, each.stat) for each in walked)
             )
+
+    def leave_out(self, folder: str, tally: Tally) -> None:
+        """What of one folder was not taken, as a look at it alone tells."""
+        with self._commit():
+            self._db.execute("DELETE FROM left_out WHERE folder = ?", (folder,))
+            self._leave_out(folder, tally)
+
+    def _leave_out(self, folder: str, tally: Tally) -> None:
+        self._db.executemany(
+            "INSERT INTO left_out VALUES (?, ?, ?, ?)",
+            ((folder, why, times, json.dumps(tally.examples.get(why, []))) for why, times in tally.counts.items()),
+        )
 
     def folders(self) -> set[str]:
         """Every folder that was walked."""
@@ -337,13 +422,13 @@ class Manifest:
             for path, row in rows.items():
                 folder, _, name = path.rpartition("/")
                 self._db.execute(
-                    "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (folder, name, *row.stat, row.digest, row.symbols, row.chunks, row.why, batch),
+                    "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (folder, name, *row.stat, row.digest, row.symbols, row.chunks, row.why, row.part, batch),
                 )
             for (digest, language), cut in (cuts or {}).items():
                 self._db.execute(
-                    "INSERT OR REPLACE INTO cut VALUES (?, ?, ?, ?, ?)",
-                    (digest, language, cut.symbols, _packed(cut.chunks), now),
+                    "INSERT OR REPLACE INTO cut VALUES (?, ?, ?, ?, ?, ?)",
+                    (digest, language, cut.symbols, _packed(cut.chunks), cut.part, now),
                 )
             for path in gone:
                 folder, _, name = path.rpartition("/")

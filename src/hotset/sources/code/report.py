@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hotset.sources.code.scan import Skipped
+from hotset.sources.code.manifest import Totals
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,9 @@ class Report:
     sealed: int = 0
     """Secrets in the files that were read in this run; nothing of them is kept."""
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Files and folders that are not indexed, by reason; empty where nothing had to be walked."""
-    examples: Mapping[str, Sequence[Skipped]] = field(default_factory=dict)
+    """Files and folders that are not indexed, by reason; the same in a run that had nothing to do."""
+    examples: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The first few of these, by reason; their paths."""
     failed: Mapping[str, int] = field(default_factory=dict)
     """Files that are indexed with less than they have, by reason."""
     failures: Sequence[str] = ()
@@ -44,3 +45,18 @@ class Report:
     seconds: float = 0.0
     stopped: bool = False
     """Somebody wanted it to end; the next run goes on from here."""
+
+    @classmethod
+    def of(cls, known: Totals, seconds: float) -> Report:
+        """Of a look that found nothing to do."""
+        return cls(
+            known.files,
+            known.chunks,
+            known.bytes,
+            known.symbols,
+            skipped=known.refused,
+            examples=known.examples,
+            failed=known.in_part,
+            failures=known.in_part_files,
+            seconds=seconds,
+        )

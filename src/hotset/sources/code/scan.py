@@ -7,10 +7,12 @@ taken is counted with its reason; a folder that is left out counts once.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -35,24 +37,27 @@ class Limits:
     """A file that has other names may be anything of this machine's; True takes it all the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    path: str
-    why: Why
-
-
 @dataclass(slots=True)
 class Tally:
     """What was not taken: how many for each reason, and the first few of them."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, list[Skipped]] = field(default_factory=dict)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+    """By path, as people may see it."""
 
-    def add(self, path: str, why: Why) -> None:
-        self.counts[why] += 1
-        some = self.examples.setdefault(why, [])
+    def add(self, path: str, why: str) -> None:
+        self.more(why, 1, (shown(path),))
+
+    def more(self, why: str, times: int, examples: Iterable[str]) -> None:
+        """So many others, of which these are the first."""
+        self.counts[str(why)] += times
+        some = self.examples.setdefault(str(why), [])
         if len(some) < _EXAMPLES:
-            some.append(Skipped(shown(path), why))
+            some += islice(examples, _EXAMPLES - len(some))
+
+    def merge(self, other: Tally) -> None:
+        for why, times in other.counts.items():
+            self.more(why, times, other.examples.get(why, ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,8 @@ class Folder:
     """Names of those that were walked."""
     stat: Stat
     """Its own, from before it was walked."""
+    left_out: Tally
+    """What of it was not taken, or that it could not be looked into."""
 
 
 def scan(root: Root, tally: Tally, limits: Limits | None = None, under: str | None = None) -> Iterator[Folder]:
@@ -107,6 +114,8 @@ class _Walk:
         }
         if under is not None:
             settings["max_depth"] = 1
+        if rules.unsayable:
+            settings["overrides"] = [f"!{each}" for each in sorted(rules.unsayable)]
         try:
             self._open[start] = _Open(under or "", Stat.of(os.lstat(start)))
         except OSError:
@@ -125,7 +134,7 @@ class _Walk:
         try:
             found = os.lstat(text)
         except OSError:
-            self._tally.add(inside, Why.GONE)
+            self._tally.add(inside, Why.GONE)  # and not remembered: at the next look there is no such thing
             return True
         if stat.S_ISDIR(found.st_mode):
             why = self._folder_refused(text, name, found)
@@ -139,8 +148,12 @@ class _Walk:
                 folder.files[name] = Stat.of(found)
                 self._count += 1
                 return True
-        self._tally.add(inside, why)
+        self._note(folder, inside, why)
         return True
+
+    def _note(self, folder: _Open, path: str, why: Why) -> None:
+        self._tally.add(path, why)
+        folder.left_out.add(path, why)
 
     def _folder_refused(self, text: str, name: str, found: os.stat_result) -> Why | None:
         if not can_be_shown(name):
@@ -177,7 +190,7 @@ class _Walk:
             folder = self._open.pop(path)
             if under is None or folder.path == under:
                 self._count_ignored(path, folder)
-                yield Folder(folder.path, folder.files, tuple(folder.folders), folder.stat)
+                yield Folder(folder.path, folder.files, tuple(folder.folders), folder.stat, folder.left_out)
 
     def _count_ignored(self, path: str, folder: _Open) -> None:
         """What stands in a folder and was never asked about, an ignore file excludes; or the walker cannot say its name."""
@@ -185,10 +198,10 @@ class _Walk:
             with os.scandir(path) as entries:
                 unseen = [each.name for each in entries if each.name not in folder.seen]
         except OSError:
-            self._tally.add(folder.path or ".", Why.UNREADABLE)
+            self._note(folder, folder.path or ".", Why.UNREADABLE)
             return
-        for name in unseen:
-            self._tally.add(f"{folder.path}/{name}" if folder.path else name, _unseen(name))
+        for name in sorted(unseen):
+            self._note(folder, f"{folder.path}/{name}" if folder.path else name, _unseen(name))
 
 
 @dataclass(slots=True)
@@ -198,6 +211,7 @@ class _Open:
     files: dict[str, Stat] = field(default_factory=dict)
     folders: list[str] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
+    left_out: Tally = field(default_factory=Tally)
 
 
 def _told(walker: Iterator[Path]) -> Iterator[Path]:
@@ -225,6 +239,8 @@ class _Rules:
     """An ignore file at which it would wait for ever, being a pipe, or read for ever, being a device."""
     points_elsewhere: bool = False
     """A `.git` that is a file leads to a folder, and that to another: anywhere. What they exclude is not looked up then."""
+    unsayable: set[str] = field(default_factory=set)
+    """Patterns of names that are no UTF-8: the walker cannot ask about these, and would complain of each on stderr."""
 
 
 def _ignore_files(start: str, root: str, *, below: bool) -> _Rules:
@@ -252,6 +268,8 @@ def _ignore_files(start: str, root: str, *, below: bool) -> _Rules:
 
 
 def _look(entry: os.DirEntry[str], rules: _Rules, root: str) -> None:
+    if not entry.name.isascii() and _UNSAYABLE.search(entry.name):
+        rules.unsayable.add(_pattern(entry.name))
     if entry.name in _IGNORE_FILES and not _is_fine(entry.path, root):
         rules.strange = entry.path[len(root) + 1 :]
     elif entry.name == ".git":
@@ -259,6 +277,18 @@ def _look(entry: os.DirEntry[str], rules: _Rules, root: str) -> None:
             rules.points_elsewhere = True
         elif not _is_fine(f"{entry.path}/{_GIT_EXCLUDES}", root):
             rules.strange = f"{entry.path[len(root) + 1 :]}/{_GIT_EXCLUDES}"
+
+
+_UNSAYABLE = re.compile("[\udc80-\udcff]")  # what Python makes of a byte that is no UTF-8
+_MAGIC = re.compile(r"[*?\[\]{}\\!\s]")
+
+
+def _pattern(name: str) -> str:
+    """A glob for this name, in which each byte that cannot be said is any that is no ASCII, and each digit any digit."""
+    return re.sub("[0-9]", "[0-9]", _UNSAYABLE.sub(_NO_ASCII, _MAGIC.sub("?", name))).replace(_NO_ASCII, "[!\x01-\x7f]")
+
+
+_NO_ASCII = "\0"
 
 
 def _is_fine(path: str, root: str) -> bool:
@@ -273,6 +303,14 @@ def _is_fine(path: str, root: str) -> bool:
     except OSError:
         return True
     return stat.S_ISREG(found.st_mode) and found.st_size <= _LARGEST_IGNORE_FILE
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """What a scan would not bring."""
+
+    path: str
+    why: Why
 
 
 def left_out(root: Root, path: str, limits: Limits | None = None) -> Skipped | None:
@@ -303,6 +341,6 @@ class _Asked(Tally):
         self._path = path
         self.found: Skipped | None = None
 
-    def add(self, path: str, why: Why) -> None:
-        if path == self._path or why is Why.STRANGE_IGNORE:
-            self.found = Skipped(path, why)
+    def add(self, path: str, why: str) -> None:
+        if path == self._path or why == Why.STRANGE_IGNORE:
+            self.found = Skipped(path, Why(why))

@@ -43,8 +43,7 @@ def unchanged(root: Path, folder: Path, embedding: Embedding, stop: Callable[[],
             totals = manifest.totals()
     except StoreFailed:  # a whole run makes again what cannot be read
         return None
-    seconds = time.monotonic() - began
-    return Report(totals.files, totals.chunks, totals.bytes, totals.symbols, skipped=dict(totals.refused), seconds=seconds)
+    return Report.of(totals, time.monotonic() - began)
 
 
 def settle(folder: Path, manifest: Manifest, embedding: Embedding) -> None:

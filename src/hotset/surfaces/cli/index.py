@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hotset.sources.code.report import Progress, Report
 
 _LOOK_SECONDS = 0.5  # between two looks whether it is still allowed
+_OTHERS_SECONDS = 5.0  # for whoever watches to come by what was changed a moment ago
 _NICENESS = 10  # beside an agent that works
 _MOST_NAMED = 5
 _NOUNS: Mapping[str, tuple[str, str]] = {
@@ -81,7 +82,7 @@ def index(
     if status:
         return _tell_status(chosen, config, as_json=as_json)
     if revoke:
-        return _revoke(chosen, config)
+        return _revoke(chosen, config, as_json=as_json)
     if not allow(chosen, config, yes=yes):
         return FOUND
     with _until_told(config, while_stdin=while_stdin) as stop:
@@ -92,6 +93,10 @@ def _run(chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, 
     from hotset.sources.code.unchanged import unchanged  # noqa: PLC0415 - a refusal comes first
     from hotset.surfaces.project_index import indexing  # noqa: PLC0415
 
+    if not watch and (report := _kept_up_to_date(config, stop)) is not None:
+        _tell(chosen, config, report, as_json=as_json)
+        say("another hotset keeps it up to date", quiet=chosen.quiet)
+        return _status(report)
     with indexing(config.folder):
         report = unchanged(config.project, config.folder, config.embedding, stop.is_set)
         if report is not None:
@@ -99,6 +104,25 @@ def _run(chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, 
             if not watch:
                 return _status(report)
         return _work(chosen, config, stop, watch=watch, as_json=as_json, told=report is not None)
+
+
+def _kept_up_to_date(config: Config, stop: threading.Event) -> Report | None:
+    """Where another process has the right to index: what it has made of the files, once nothing is left to do.
+
+    None where nobody has it, or where there is more to do than we wait for.
+    """
+    from hotset.surfaces.project_index import is_up_to_date, who_indexes  # noqa: PLC0415
+
+    began = time.monotonic()
+    while who_indexes(config.folder) is not None and not stop.is_set():
+        if (known := is_up_to_date(config.project, config.folder)) is not None:
+            from hotset.sources.code.report import Report  # noqa: PLC0415
+
+            return Report.of(known, time.monotonic() - began)
+        if time.monotonic() - began > _OTHERS_SECONDS:
+            return None
+        stop.wait(_LOOK_SECONDS)
+    return None
 
 
 def _work(chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, as_json: bool, told: bool) -> int:
@@ -135,7 +159,7 @@ def _work(chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool,
 
 
 def _status(report: Report) -> int:
-    return FOUND if report.skipped.get("cannot be read") else OK
+    return FOUND if report.skipped.get(Why.UNREADABLE) else OK
 
 
 @contextmanager
@@ -217,12 +241,10 @@ def _tell(chosen: Chosen, config: Config, report: Report, *, as_json: bool) -> N
     emit(f"  this run  {what}; {span(report.seconds)}")
     if report.sealed:
         emit(f"  sealed    {count(report.sealed, 'secret')}: recognised by form, and replaced before anything was indexed")
-    if report.skipped:
-        emit(f"  left out  {_listed(report.skipped)}")
-    for why, times in report.failed.items():
-        emit(f"  in part   {times:,} {why}: {_some(report.failures, times)}")
-    for named in report.examples.get("cannot be read", ()):
-        emit(f"  failed    {named.path}: {named.why}")
+    _tell_missing("  left out  ", _left_out(report.skipped, report.examples))
+    _tell_missing("  in part   ", _in_part(report.failed, report.failures))
+    for named in report.examples.get(Why.UNREADABLE, ()):
+        emit(f"  failed    {named}: {Why.UNREADABLE}")
     if not report.stopped:
         say(f'\nSearch with: {chosen.hint("search")} "what you are looking for"', quiet=chosen.quiet)
 
@@ -231,8 +253,19 @@ def _counted(known: Report | Totals) -> str:
     return ", ".join((count(known.files, "file"), count(known.symbols, "symbol"), count(known.chunks, "chunk")))
 
 
-def _listed(skipped: Mapping[str, int]) -> str:
-    return ", ".join(_reason(why, times) for why, times in sorted(skipped.items(), key=lambda each: -each[1]))
+def _tell_missing(head: str, lines: Sequence[str]) -> None:
+    for number, line in enumerate(lines):
+        emit((head if not number else " " * len(head)) + line)
+
+
+def _left_out(skipped: Mapping[str, int], examples: Mapping[str, Sequence[str]]) -> list[str]:
+    """A line for each reason, with a few of those that it is about."""
+    by_times = sorted(skipped.items(), key=lambda each: (-each[1], each[0]))
+    return [f"{_reason(why, times)}: {_some(examples.get(why, ()), times)}" for why, times in by_times]
+
+
+def _in_part(reasons: Mapping[str, int], examples: Sequence[str]) -> list[str]:
+    return [f"{times:,} {why}: {_some(examples, times)}" for why, times in reasons.items()]
 
 
 def _reason(why: str, times: int) -> str:
@@ -263,7 +296,7 @@ def _document(config: Config, report: Report) -> dict[str, Any]:
         "removed": report.removed,
         "sealed": report.sealed,
         "skipped": dict(report.skipped),
-        "examples": {str(why): [each.path for each in some] for why, some in report.examples.items()},
+        "examples": {why: list(some) for why, some in report.examples.items()},
         "in_part": dict(report.failed),
         "in_part_files": list(report.failures),
         "seconds": round(report.seconds, 3),
@@ -284,6 +317,8 @@ class Standing:
     code: Totals | None
     fresh: bool | None
     """Nothing changed since; None where nothing is indexed."""
+    unfinished: bool
+    """The last run was interrupted; the next one goes on from there."""
     index: State | None
 
 
@@ -296,13 +331,17 @@ def _standing(config: Config) -> Standing:
     said = consent(config.folder)
     about = said.answer if said.root == str(config.project) else Answer.UNANSWERED
     code = fresh = state = None
+    unfinished = False
     if index_folder(config.folder).exists():
         with closing(open_index(config.folder, config.embedding.of_documents, folds=False)) as opened:
             state = opened.state()
     if has_code(config.folder) and is_allowed(config):
         with Manifest(config.folder, manifest_identity()) as manifest:
-            code, fresh = manifest.totals(), manifest.edited(config.project) == {}
-    return Standing(str(config.project), str(config.folder), about, said.when, who_indexes(config.folder), code, fresh, state)
+            code, fresh, unfinished = manifest.totals(), manifest.edited(config.project) == {}, manifest.unfinished
+    indexer = who_indexes(config.folder)
+    return Standing(
+        str(config.project), str(config.folder), about, said.when, indexer, code, fresh and not unfinished, unfinished, state
+    )
 
 
 def _tell_status(chosen: Chosen, config: Config, *, as_json: bool) -> int:
@@ -329,16 +368,17 @@ def _tell_code(chosen: Chosen, standing: Standing) -> None:
         emit(f"files    not indexed yet: {chosen.hint('index')}")
         return
     emit(f"files    {_counted(standing.code)}, {size(standing.code.bytes)}")
-    if standing.code.refused:
-        emit(f"left out {_listed(standing.code.refused)}")
+    _tell_missing("left out ", _left_out(standing.code.refused, standing.code.examples))
+    _tell_missing("in part  ", _in_part(standing.code.in_part, standing.code.in_part_files))
     if standing.indexer:
         emit(f"fresh    process {standing.indexer} watches them, or reads them just now")
+    elif standing.unfinished:
+        emit("fresh    no, the last run was interrupted: what it had read is found, the rest is not yet")
+        emit(f"         to go on from there: {chosen.hint('index')}")
+    elif standing.fresh:
+        emit("fresh    yes")
     else:
-        emit(
-            "fresh    yes"
-            if standing.fresh
-            else f"fresh    no, something changed since; to bring it up to date: {chosen.hint('index')}"
-        )
+        emit(f"fresh    no, something changed since; to bring it up to date: {chosen.hint('index')}")
 
 
 def _tell_index(state: State) -> None:
@@ -352,17 +392,25 @@ def _tell_index(state: State) -> None:
         emit(click.style(f"trouble  {trouble}", fg="yellow"))
 
 
-def _revoke(chosen: Chosen, config: Config) -> int:
+def _revoke(chosen: Chosen, config: Config, *, as_json: bool) -> int:
     from hotset.surfaces.project_index import index_folder, take_out  # noqa: PLC0415
 
     known = consent(config.folder).answer is not Answer.UNANSWERED or index_folder(config.folder).exists()
-    alone = take_out(config.folder, config.embedding.of_documents)
+    holder = take_out(config.folder, config.embedding.of_documents)
+    if as_json:
+        emit_json({"project": str(config.project), "revoked": known, "held_by": holder})
+        return OK
     if not known:
         say("nothing was indexed of this project, and nobody was asked", quiet=chosen.quiet)
         return OK
-    say(f"removed: nothing made of the files of {config.project} is kept, and none of them is read", quiet=chosen.quiet)
+    say(
+        f"removed: nothing made of the files of {config.project} is kept on the disk, and none of them is read",
+        quiet=chosen.quiet,
+    )
+    if holder:
+        say(
+            f"process {holder} had the index open: what it holds in memory goes when it next looks at it, or ends",
+            quiet=chosen.quiet,
+        )
     say("conversations are kept as before; you are asked again before anything is indexed", quiet=chosen.quiet)
-    if alone:
-        return OK
-    say("hotset: another hotset has the index open; run this again once it has stopped, and the last traces go as well")
-    return FOUND
+    return OK

@@ -29,7 +29,7 @@ from hotset.surfaces.cli.sessions import moment_meant
 from hotset.surfaces.cli.terminal import counting, emit, emit_json, moment, plain, say, shortened, width
 from hotset.surfaces.excerpts import Line, excerpt
 from hotset.surfaces.phrases import wordings
-from hotset.surfaces.project_index import catch_up, find_code, has_code
+from hotset.surfaces.project_index import below, catch_up, find_code, has_code
 from hotset.window.slice.words import Term, terms
 
 _SECONDS = 2.0  # for the search itself; cold files are read from disk
@@ -80,7 +80,7 @@ class Asked:
 @of_project
 @click.option("--type", "sort", type=click.Choice(["page", "code"]), help="Only conversations, or only the project's files.")
 @click.option("--kind", help="Only this kind of page (tool_result, prompt ...) or language (python, go ...).")
-@click.option("--path", metavar="GLOB", default="", help="Only this file, folder or pattern: src/, '**/*.py'.")
+@click.option("--path", metavar="GLOB", default="", help="Only this file, folder or pattern: src/, app.py, '**/*.{ts,tsx}'.")
 @click.option("--session", metavar="ID", help="Only this session: an id, the beginning of one, or `last`.")
 @click.option("--since", metavar="WHEN", help="Said or changed since: 30m, 12h, 2d, 1w or 2026-11-15.")
 @click.option("-n", "--limit", type=click.IntRange(1, 200), default=5, show_default=True, help="At most so many of each type.")
@@ -99,8 +99,8 @@ def search(
 ) -> int:
     """Search conversations and the project's code, by meaning and by words.
 
-    No character of QUERY is an operator, but words "in quotes" must occur as they are; where nothing holds them so, what holds
-    the words is shown. Everything that is kept is found; the project's files are, once they are indexed: hotset index.
+    No character of QUERY is an operator, but words "in quotes" must occur as they are; where nothing holds them so, what comes
+    nearest is shown. Everything that is kept is found; the project's files are, once they are indexed: hotset index.
     """
     config = chosen.config()
     kinds, of_kind = _kinds(kind)
@@ -110,7 +110,7 @@ def search(
     if not sorts:
         raise BadInput("--type, --kind and --session leave nothing to search: sessions have pages, languages are of code")
     earliest = moment_meant(since, time.time()) if since else None
-    asked = Asked(" ".join(query), sorts, kinds, path.removeprefix("./"), session, earliest, limit)
+    asked = Asked(" ".join(query), sorts, kinds, path, session, earliest, limit)
     found, notes, loose = _search(config, asked, chosen.quiet)
     code_is_missing = Sort.CODE in sorts and not _searches_code(config)
     if as_json:
@@ -161,7 +161,7 @@ def _search(config: Config, asked: Asked, quiet: bool) -> tuple[list[Found], lis
         session = meant.session_id(store, asked.session) if store is not None else None
         for wording in wordings(asked.words):
             query = _query(replace(asked, words=wording.words), session)
-            found, lacking = _found(query, index, store, searches_code=searches_code)
+            found, lacking = _found(query, index, store, below(config.project, asked.path) if searches_code else None)
             if found or "words" in lacking:  # which did not answer: nobody knows what holds the phrase
                 break
     if found and wording.note:
@@ -171,13 +171,15 @@ def _search(config: Config, asked: Asked, quiet: bool) -> tuple[list[Found], lis
     return found, notes, bool(found and wording.note)
 
 
-def _found(query: Query, index: Index, store: Store | None, *, searches_code: bool) -> tuple[list[Found], frozenset[str]]:
-    """Of the project's files, and of what was said where there is a store; and which signals did not serve."""
+def _found(query: Query, index: Index, store: Store | None, of_code: str | None) -> tuple[list[Found], frozenset[str]]:
+    """Of the project's files on the path `of_code`, where they are searched, and of what was said where there is a store; and
+    which signals did not serve.
+    """
     wanted = terms(query.words)
     found: list[Found] = []
     lacking: frozenset[str] = frozenset()
-    if searches_code:
-        hits = find_code(index, query)
+    if of_code is not None:
+        hits = find_code(index, replace(query, only=replace(query.only, path=of_code)))
         lacking |= hits.lacking
         found += [_of_code(hit.entry, hit.score, wanted) for hit in hits.hits]
     if store is not None:

@@ -1,0 +1,77 @@
+"""Bytes of a text file as characters: UTF-8 as a rule, else what it says of itself, else as Western Europe wrote."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # begins like the next one
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_MOST_BROKEN = 0.05  # the share of characters that may be no UTF-8 where there are control characters too: a picture has more
+_MOST_FOREIGN = 0.3  # the same in a file without control characters: more letters with accents than that no language has
+_CONTROL = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f]")
+_DECLARED = (
+    re.compile(rb"\A(?:[^\n]*\n)?[^\n]{0,200}?coding[:=][ \t]*[\"']?([-\w.]+)"),  # Python, Emacs, vim: the first two lines
+    re.compile(rb"\A\s*<\?xml[^>]{0,200}?encoding=[\"']([-\w.]+)"),
+    re.compile(rb"(?i)\A[\s\S]{0,1000}?<meta[^>]{0,200}?charset=[\"']?([-\w.]+)"),
+    re.compile(rb"\A@charset [\"']([-\w.]+)"),
+)
+_OF_BYTES = re.compile(r"iso8859|cp\d|koi8|kz1048|ptcp|tis|mac|shift_jis|euc_|gb|big5|johab")
+"""Codings in which every byte of ASCII is itself and a line end is a line end: lines keep their numbers."""
+
+_WESTERN = "cp1252"  # what whoever writes Latin-1 means: its quotation marks stand where Latin-1 has nothing
+_AS_WESTERN = "hotset-western"
+
+
+def characters(data: bytes) -> str | None:
+    """None where it is no text."""
+    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), None)
+    if encoding is not None:
+        text = data.decode(encoding, "replace")
+        return None if "\0" in text or text.count("\ufffd") > _MOST_BROKEN * len(text) else text
+    if b"\0" in data:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return _not_utf8(data)
+
+
+def _not_utf8(data: bytes) -> str | None:
+    if (declared := _declared(data)) is not None:
+        text = data.decode(declared, "replace")
+        if text.count("\ufffd") <= _MOST_BROKEN * len(text):
+            return text
+    broken = data.decode("utf-8", "replace").count("\ufffd")
+    if broken > (_MOST_BROKEN if _CONTROL.search(data) else _MOST_FOREIGN) * len(data):
+        return None
+    return data.decode("utf-8", _AS_WESTERN)
+
+
+def _declared(data: bytes) -> str | None:
+    """The coding that a file says it is written in, if that is one of single bytes or of pairs."""
+    for pattern in _DECLARED:
+        if found := pattern.search(data[:2000]):
+            try:
+                name = codecs.lookup(found[1].decode("ascii")).name
+            except (LookupError, UnicodeDecodeError):
+                continue
+            if name == "iso8859-1":
+                return _WESTERN
+            if _OF_BYTES.match(name):
+                return name
+    return None
+
+
+def _as_western(error: UnicodeError) -> tuple[str, int]:
+    """One byte that is no UTF-8; what stands behind it may be."""
+    assert isinstance(error, UnicodeDecodeError)
+    byte = error.object[error.start : error.start + 1]
+    return byte.decode(_WESTERN, "replace"), error.start + 1
+
+
+codecs.register_error(_AS_WESTERN, _as_western)
