@@ -12,7 +12,7 @@ from hotset.window.arguments import spoken
 from hotset.window.names import names
 from hotset.window.preview.asking import asked as asked_for
 from hotset.window.preview.content import Origin
-from hotset.window.preview.output import is_trouble
+from hotset.window.preview.trouble import is_trouble
 from hotset.window.summary import Stretch, asked_in
 
 _ROOM = 1200  # characters: some 300 tokens

@@ -148,7 +148,7 @@ SAMPLES = (
             ">       assert refund(order) == 40",
             "E       assert 39 == 40",
             "1 failed, 120 passed",
-            "lines of passes",
+            "120 passes",
         ),
     ),
     Sample("log", ContentType.LOG, _LOG, shell("tail -n 200 app.log"), ("payment 7741 was refused", "WARN queue is long", "x ")),

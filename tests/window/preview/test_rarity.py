@@ -181,7 +181,7 @@ PAGES = (
     ),
     Page(
         "other output",
-        ContentType.OUTPUT,
+        ContentType.LOG,
         lambda chance, number: f"Collecting {word(chance)}-{word(chance)}>={number}.{chance.randrange(20)}",
         ("Note: falcon-engine pinned to 2.17.4 because resolver backtracked",),
         ("2.17.4",),

@@ -19,7 +19,8 @@ _COMMAND_KEYS = ("command", "cmd", "script", "input", "code")
 _PATH_KEYS = ("file_path", "path", "filename", "file", "absolute_path", "target_file", "relative_workspace_path", "notebook_path")
 _PATH = re.compile(r"[\w./~@+-]{0,200}\.[A-Za-z][A-Za-z0-9]{0,9}\b")
 _PROGRAM = re.compile(
-    r"(?:^|[;&|\n(]|\bxargs\b|\bthen\b|\bdo\b)[ \t]*(?:\w+=\S*\s+|sudo\s+|time\s+|timeout\s+\S+\s+|npx\s+|rtk\s+)*"
+    r"(?:^|[;&|\n(]|\bxargs\b|\bthen\b|\bdo\b)[ \t]*"
+    r"(?:\w+=\S*\s+|sudo\s+|time\s+|timeout\s+\S+\s+|npx\s+|rtk\s+|bundle\s+exec\s+|python3?\s+-m\s+)*"
     r"([\w./-]{1,80})(?:[ \t]+([\w./:-]{1,80}))?"
 )
 _WORD = re.compile(r"[A-Za-z_$][\w$]{2,79}")

@@ -17,7 +17,7 @@ class Body:
     first: int
     """Where in the text the first line stands, from 0."""
     lines: Sequence[str]
-    """Without the numbers that a reader put before them."""
+    """Without the numbers that a reader put before them and the colours of a terminal."""
 
     @property
     def end(self) -> int:
@@ -45,6 +45,8 @@ _FOOTER = re.compile(
 )
 _REMINDER = re.compile(r"<system-reminder>")
 _NUMBER = re.compile(r" {0,8}(\d{1,7})(?:→|\t|\| ?|: |:(?=\s))")
+_ESCAPE = "\x1b"
+_COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 _SAMPLE = 40
 
 
@@ -52,8 +54,13 @@ def body(lines: Sequence[str]) -> Body:
     """What stands inside the frame."""
     first = _frame_end(lines)
     end = _footer_start(lines, first)
-    inner = lines[first:end]
+    inner = _plain(lines[first:end])
     return Body(first, _unnumbered(inner) if _is_numbered(inner) else inner)
+
+
+def _plain(lines: Sequence[str]) -> Sequence[str]:
+    """Without the colours of a terminal."""
+    return [_COLOUR.sub("", line) if _ESCAPE in line else line for line in lines]
 
 
 def number(line: str) -> int | None:

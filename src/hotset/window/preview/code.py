@@ -60,6 +60,7 @@ _DEEPEST = 4
 _UNIT_SHARE = 0.35  # a definition longer than this share of the room is shown by its parts
 _CHUNK = 700  # characters of a paragraph of code that is part of something longer
 _HEAD_LINES = 6
+_SKIMMED = 0.2  # the share of the room in which gaps say what they hold, where a file is too long to be read
 
 
 @dataclass(slots=True)
@@ -92,17 +93,29 @@ def read(body: Body, asked: Asked) -> Reading:
     return Reading(spans, _Outline(body.first, list(_flat(blocks))))
 
 
+def skim(body: Body, asked: Asked) -> Reading:
+    """Of a file that would take long to read: what it defines, and what was pointed to."""
+    blocks = _outline(body.lines)
+    outline = _Outline(body.first, list(_flat(blocks)), only_outer=True)
+    return Reading(list(_pointed(body, asked)), outline, said=_SKIMMED)
+
+
 @dataclass(frozen=True, slots=True)
 class _Outline:
-    """Says which definitions stand in a gap."""
+    """Says which definitions stand in a gap: first those that stand in no other."""
 
     offset: int
     blocks: Sequence[_Block]
+    only_outer: bool = False
+    """Of a gap that holds definitions which stand in no other, only these, the longest first."""
 
     def __call__(self, first: int, end: int) -> Sequence[str]:
         low = bisect_left(self.blocks, first - self.offset, key=lambda block: block.head)
         high = bisect_left(self.blocks, end - self.offset, key=lambda block: block.head)
-        return [f"{block.name} {self.offset + block.head + 1}" for block in self.blocks[low:high]]
+        held = sorted(self.blocks[low:high], key=lambda block: block.indent)
+        if self.only_outer and held and not held[0].indent:
+            held = sorted((block for block in held if not block.indent), key=lambda block: block.head - block.end)
+        return [f"{block.name} {self.offset + block.head + 1}" for block in held]
 
 
 def _pointed(body: Body, asked: Asked) -> Iterator[Span]:
@@ -144,7 +157,7 @@ def _outline(lines: Sequence[str]) -> list[_Block]:
         if text.startswith(_LEADS):
             lead = index if lead is None else lead
             continue
-        if len(open_) < _DEEPEST and (name := _defined(text, indent)):
+        if len(open_) < _DEEPEST and (name := _defined(lines, index, text, indent)):
             block = _Block(index if lead is None else lead, index, indent, name)
             (open_[-1].inner if open_ else roots).append(block)
             open_.append(block)
@@ -154,7 +167,7 @@ def _outline(lines: Sequence[str]) -> list[_Block]:
     return roots
 
 
-def _defined(text: str, indent: int) -> str:
+def _defined(lines: Sequence[str], index: int, text: str, indent: int) -> str:
     """The name that a line defines, with the word that says what it is; empty where it defines nothing."""
     found = _DEFINITION.match(text)
     if not found:
@@ -166,7 +179,18 @@ def _defined(text: str, indent: int) -> str:
     if found["test"]:
         return f"{found['test']} {(found['title'] or '')[1:]}".strip()
     name = found["method"] or found["routine"] or ""
-    return "" if name in _NOT_A_METHOD or _STATEMENT.match(text) else name
+    return "" if name in _NOT_A_METHOD or _STATEMENT.match(text) or not _opens(lines, index) else name
+
+
+def _opens(lines: Sequence[str], index: int) -> bool:
+    """Does a body in braces follow what looks like the head of a function? What has none, calls it."""
+    for line in lines[index : index + _HEAD_LINES]:
+        end = line[-_READ:].rstrip()
+        if end.endswith(("{", "{}", "{ }")) or (end.endswith("}") and "{" in end):
+            return True
+        if not end or end.endswith(";"):
+            return False
+    return False
 
 
 def _flat(blocks: Sequence[_Block]) -> Iterator[_Block]:

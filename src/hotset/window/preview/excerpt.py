@@ -89,6 +89,7 @@ _SHORTEST_PREFACE = 40
 _MENTIONS = 0.1  # share of the room for names that only stand in the gaps
 _MOST_ABOVE = 0.9
 _LONGEST_LINE = 600
+_FEW_LINES = 0.7  # of the room, that a few lines take together however long they are
 _LOOKED_AT = 48 * 1024  # characters of gaps in which names are looked for
 _DULL = re.compile(r"[\d.,:/-]+")
 
@@ -122,7 +123,8 @@ def compose(lines: Sequence[str], reading: Reading, room: int, mark: Mark = word
     if _size(reading.above) <= room_above(room, reading.preface, margin):
         above += reading.above
     free = room - _size(above) - 1 if above else room
-    excerpt = _composed(lines, replace(reading, widest=min(reading.widest, longest_line(room))), free, mark, margin)
+    widest = max(min(reading.widest, longest_line(room)), int(_FEW_LINES * free) // len(lines))
+    excerpt = _composed(lines, replace(reading, widest=widest), free, mark, margin)
     text = "\n".join([*above, excerpt.text])
     mentions = _mentions(lines, excerpt.gaps, text, min(room - len(text) - 1, int(free * _MENTIONS)))
     return replace(excerpt, text=f"{text}\n{mentions}" if mentions else text)
@@ -136,7 +138,7 @@ def _composed(lines: Sequence[str], reading: Reading, room: int, mark: Mark, mar
     _close_small_gaps(taken, sizes, margin)
     gaps = tuple(_gaps(taken))
     shown = {index: fitted[index] for index, chosen in enumerate(taken) if chosen}
-    left = _size(lines) - sum(len(line) + 1 for index, line in shown.items() if line is lines[index])
+    left = _size(lines) - sum(len(line) + 1 - _added(line, lines[index], index) for index, line in shown.items())
     used = sum(len(line) + 1 for line in shown.values())
     labels = _labels([mark(*gap) for gap in gaps], gaps, reading.label, room - used - int(room * _MENTIONS))
     return Excerpt("\n".join(_woven(shown, gaps, labels)), gaps, max(0, left))
@@ -201,7 +203,7 @@ def _gaps(taken: bytearray) -> Iterator[tuple[int, int]]:
 
 def _fit(line: str, index: int, longest: int, points: Mapping[int, str]) -> str:
     """The point of a line that is too long, or its two ends."""
-    mark = f"… line {index + 1} ({len(line):,} characters): "
+    mark = _cut_mark(line, index)
     free = longest - len(mark) - 3
     point = points.get(index, "")
     if 0 < len(point) <= free:
@@ -210,17 +212,33 @@ def _fit(line: str, index: int, longest: int, points: Mapping[int, str]) -> str:
     return f"{mark}{line[: free - tail]} … {line[len(line) - tail :]}"
 
 
+def _cut_mark(line: str, index: int) -> str:
+    return f"… line {index + 1} ({len(line):,} characters): "
+
+
+def _added(shown: str, line: str, index: int) -> int:
+    """How much of what is shown of a line is ours."""
+    return 0 if shown is line else len(_cut_mark(line, index)) + 3
+
+
 def _labels(marks: Sequence[str], gaps: Sequence[tuple[int, int]], label: Label, free: int) -> list[str]:
-    """The marks of all gaps; longer gaps may say more about what they hold."""
-    spare = max(0, free - sum(len(mark) + 1 for mark in marks))
+    """The marks of all gaps. Each says the first of what it holds before any says more; longer ones may say more."""
+    spare = free - sum(len(mark) + 1 for mark in marks)
     total = sum(end - first for first, end in gaps) or 1
-    labels, unused = [], 0
-    for (first, end), mark in zip(gaps, marks, strict=True):
-        share = unused + spare * (end - first) // total
-        said = _joined(label(first, end), share - 2)
-        labels.append(f"{mark[:-2]}: {said} …" if said else mark)
-        unused = share - (len(said) + 2 if said else 0)
-    return labels
+    pieces = [label(*gap) for gap in gaps]
+    said = [""] * len(gaps)
+    order = sorted(range(len(gaps)), key=lambda at: gaps[at][0] - gaps[at][1])
+    for at in order:
+        said[at] = _joined(pieces[at][:1], spare - 2)
+        spare -= len(said[at]) + 2 if said[at] else 0
+    unused = 0
+    for at in reversed(order):
+        first, end = gaps[at]
+        share = unused + max(0, spare) * (end - first) // total
+        more = _joined(pieces[at], share + len(said[at])) if said[at] else ""
+        unused = share - max(0, len(more) - len(said[at]))
+        said[at] = more or said[at]
+    return [f"{mark[:-2]}: {own} …" if own else mark for mark, own in zip(marks, said, strict=True)]
 
 
 def _joined(pieces: Sequence[str], room: int) -> str:

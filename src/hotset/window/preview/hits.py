@@ -13,8 +13,8 @@ from hotset.window.preview.excerpt import Reading, Span, Worth
 from hotset.window.preview.rarity import odd_lines, shown
 
 HIT = re.compile(r"(?P<path>(?:[A-Za-z]:)?[\w./@+~$()\[\]-]{1,240}?)(?::(?P<line>\d{1,7}):|-\d{1,7}-|:(?=\s*\S))")
-_UNDER_HEADING = re.compile(r"\s{0,6}\d{1,7}[:-]")
-_HEADING = re.compile(r"(?:[A-Za-z]:)?[\w./@+~$()\[\]-]{1,240}\.\w{1,10}")
+UNDER_HEADING = re.compile(r"\s{0,6}\d{1,7}[:-]")
+HEADING = re.compile(r"(?:[A-Za-z]:)?[\w./@+~$()\[\]-]{1,240}\.\w{1,10}")
 _RUN = 12  # lines of one file that are shown together at most: a hit with its context
 _SAID = 0.2  # which files have hits matters more than any single hit
 _WIDEST = 240
@@ -43,7 +43,7 @@ def read(body: Body, asked: Asked) -> Reading:
         )
         for group, score in zip(groups, scores, strict=True)
     ]
-    spans.extend(shown(body, odd_lines([_UNDER_HEADING.sub("", HIT.sub("", line, count=1), count=1) for line in lines])))
+    spans.extend(shown(body, odd_lines([UNDER_HEADING.sub("", HIT.sub("", line, count=1), count=1) for line in lines])))
     return Reading(spans, _Counts(body.first, files), said=_SAID, widest=_WIDEST)
 
 
@@ -64,9 +64,9 @@ def _files(lines: Sequence[str]) -> list[str]:
     files = []
     heading = ""
     for line in lines:
-        if heading and _UNDER_HEADING.match(line):
+        if heading and UNDER_HEADING.match(line):
             files.append(heading)
-        elif len(line) < 250 and _HEADING.fullmatch(line):
+        elif len(line) < 250 and HEADING.fullmatch(line):
             heading = line
             files.append(line)
         else:

@@ -36,6 +36,16 @@ _READERS: Mapping[ContentType, Callable[[Body, Asked], Reading]] = {
     ContentType.OPAQUE: output.read,
     ContentType.OUTPUT: output.read,
 }
+_SKIMMERS: Mapping[ContentType, Callable[[Body, Asked], Reading]] = {
+    ContentType.JSON: code.skim,
+    ContentType.JSON_LINES: logs.skim,
+    ContentType.CODE: code.skim,
+    ContentType.CHECKS: checks.skim,
+    ContentType.LOG: logs.skim,
+    ContentType.TABLE: logs.skim,
+    ContentType.OUTPUT: logs.skim,
+}
+"""What is looked for in texts that are too long to be read closely, but for their beginning and their end."""
 _VIEWERS: Mapping[ContentType, Callable[[Body, Asked], View]] = {
     ContentType.JSON: json_text.view,
     ContentType.HTML: markup.view,
@@ -64,9 +74,12 @@ def closing(preview: Preview, id: str) -> str:
 def _read(type_: ContentType, lines: Sequence[str], inner: Body, asks: Asked) -> Preview:
     """Content that is made of lines: they are shown as they stand."""
     frame = [Span(0, inner.first, Worth.FRAME, least=1), Span(inner.end, len(lines), Worth.FRAME, least=1)]
-    parts = [part for stretch in _near(inner) for part in _parts(type_, stretch)]
+    near = _near(inner)
+    parts = [part for stretch in near for part in _parts(type_, stretch)]
     reading = _merged([(part, _READERS[of](part, asks)) for part, of in parts])
-    spans = [span for span in (*frame, *_between(inner), *reading.spans) if span.first < span.end]
+    if len(near) > 1 and type_ in _SKIMMERS:
+        reading = _with_the_rest(reading, _SKIMMERS[type_](inner.part(0, len(inner.lines)), asks), near)
+    spans = [span for span in (*frame, *reading.spans) if span.first < span.end]
     excerpt = compose(lines, replace(reading, spans=spans), asks.room)
     slice_ = _slice(excerpt.gaps, lines)
     return Preview(type_, excerpt.text, _left_out(excerpt, lines) + _counted(slice_, lines), slice_)
@@ -81,10 +94,17 @@ def _near(inner: Body) -> list[Body]:
     return [inner.part(0, reach), inner.part(len(inner.lines) - back, len(inner.lines))]
 
 
-def _between(inner: Body) -> list[Span]:
-    """Errors and warnings of what is not read closely."""
-    first, *rest = _near(inner)
-    return output.trouble(inner.part(len(first.lines), rest[0].first - inner.first)) if rest else []
+def _with_the_rest(reading: Reading, skimmed: Reading, near: Sequence[Body]) -> Reading:
+    """What is read closely, with what stands between; what gaps hold is told of the whole text."""
+    low, high = near[0].end, near[-1].first
+    between = [span for span in skimmed.spans if low <= span.first and span.end <= high]
+    close = [span for span in reading.spans if not _is_seam(span, low, high)]
+    return replace(reading, spans=[*close, *between], label=skimmed.label, said=skimmed.said)
+
+
+def _is_seam(span: Span, low: int, high: int) -> bool:
+    """Where reading ends and begins again, no text does."""
+    return (span.end == low and span.worth == Worth.TAIL) or (span.first == high and Worth.HEAD <= span.worth < Worth.WARNING)
 
 
 def _reach(lines: Sequence[str], most: int) -> int:
@@ -118,8 +138,8 @@ def _merged(parts: Sequence[tuple[Body, Reading]]) -> Reading:
             for said in reading.label(max(first, part.first), min(end, part.end))
         ]
 
-    first = parts[0][1]
-    return replace(first, spans=[span for _, reading in parts for span in reading.spans], label=label)
+    said = max(reading.said for _, reading in parts)
+    return replace(parts[0][1], spans=[span for _, reading in parts for span in reading.spans], label=label, said=said)
 
 
 def _viewed(type_: ContentType, lines: Sequence[str], inner: Body, asks: Asked) -> Preview | None:

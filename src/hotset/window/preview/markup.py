@@ -1,17 +1,18 @@
-"""HTML: titles, headings, text and links, without scripts, styles and layout."""
+"""HTML: titles, headings, text and links, without scripts, styles and layout. XML: its elements, as they are written."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from hotset.window.preview import prose
+from hotset.window.preview import output, prose
 from hotset.window.preview.asking import Asked
 from hotset.window.preview.body import Body
 from hotset.window.preview.excerpt import Reading, Span, View, Worth, longest_line, no_slice
 
-HTML = re.compile(r"\s{0,200}(?:<!doctype html|<html\b|<\?xml\b[^>]{0,200}\?>\s{0,20}<html|<head\b|<body\b)", re.IGNORECASE)
+_PAGE = re.compile(r"\s{0,200}(?:<!doctype html|<html\b|<\?xml\b[^>]{0,200}\?>\s{0,20}<html|<head\b|<body\b)", re.IGNORECASE)
 _SILENT = re.compile(r"<(script|style|svg|noscript|template|SCRIPT|STYLE)\b")
 _BLOCK = re.compile(
     r"</?(?:p|div|h[1-6]|li|ul|ol|tr|td|th|table|section|article|header|footer|main|nav|br|title|head|body|html|pre|blockquote|dt|dd|form|option)\b",
@@ -22,21 +23,71 @@ _HEADING = re.compile(r"<(h[1-6]|title)\b", re.IGNORECASE)
 _LINK = re.compile(r"<a\b[^<>]{0,500}?href=[\"']([^\"'<>]{1,300})[\"']", re.IGNORECASE)
 _SPACE = re.compile(r"\s+")
 _LONGEST_MARK = len("… 1,000,000 blocks …")
+_BEGINS = re.compile(r"\s{0,200}<[A-Za-z!?]")
+_OPENING = re.compile(r"<([A-Za-z_][\w:.-]{0,60})\b[^<>]{0,2000}>")
+_OF_PAGES = frozenset(
+    re.findall(
+        r"\S+",
+        "a article b button div em footer form h1 h2 h3 h4 img input label li main nav ol p section span table td th tr ul",
+    )
+)
+_OPENS = re.compile(r"\s{0,200}<[A-Za-z_]")
+_SAMPLE = 8192
+_FEWEST_TAGS = 10
+_LONG_LINE = 200  # characters: what is laid out in shorter ones is shown by its lines
 _LOOKED_AT = 256 * 1024  # characters; pages that are longer repeat themselves
 
 
+def is_markup(text: str, lines: int) -> bool:
+    """A page; or a piece of one, or XML, that is not laid out in lines."""
+    if _PAGE.match(text):
+        return True
+    if not _BEGINS.match(text) or not text.rstrip().endswith(">") or len(text) < _LONG_LINE * lines:
+        return False
+    return len(_OPENING.findall(text[:_SAMPLE])) >= _FEWEST_TAGS
+
+
 def view(body: Body, asked: Asked) -> View:
+    text = "\n".join(body.lines)[:_LOOKED_AT]
+    tags = _OPENING.findall(text[:_SAMPLE])
+    is_page = _PAGE.match(text) or sum(1 for tag in tags if tag.lower() in _OF_PAGES) * 2 > len(tags)
+    return _page(text, asked) if is_page else _elements(text, asked)
+
+
+def _page(text: str, asked: Asked) -> View:
     """Each line shown is the text of one block, with where its links lead."""
     longest = longest_line(asked.room)
     lines: list[str] = []
     headings: list[int] = []
-    for heading, text in _blocks("\n".join(body.lines)[:_LOOKED_AT]):
+    for heading, said in _blocks(text):
         if heading:
             headings.append(len(lines))
-        lines.append(f"… {text}"[:longest])
+        lines.append(f"… {said}"[:longest])
     inner = prose.read(Body(0, lines), asked)
     spans = [*inner.spans, *(Span(at, at + 1, Worth.HEAD - 5) for at in headings)]
     return View(lines, Reading(spans, _Headings(lines, headings)), _mark, _LONGEST_MARK, no_slice)
+
+
+def _elements(text: str, asked: Asked) -> View:
+    """Each line shown is one of the elements that there are most of, as it is written."""
+    longest = longest_line(asked.room)
+    name = _repeated(text)
+    pieces = re.split(rf"(?=<{re.escape(name)}[\s/>])", text) if name else [text]
+    lines = [f"… {_SPACE.sub(' ', piece).strip()}"[:longest] for piece in pieces if piece.strip()]
+
+    def mark(first: int, end: int) -> str:
+        return f"… {end - first:,} <{name}> …"
+
+    reading = output.read(Body(0, lines), asked)
+    return View(lines, replace(reading, label=output.nothing), mark, _LONGEST_MARK + len(name), no_slice)
+
+
+def _repeated(text: str) -> str:
+    """The element that there are most of among those that hold others; if none does, among all."""
+    found = list(_OPENING.finditer(text))
+    holding = Counter(tag[1] for tag in found if not tag[0].endswith("/>") and _OPENS.match(text, tag.end()))
+    name, count = (holding or Counter(tag[1] for tag in found)).most_common(1)[0] if found else ("", 0)
+    return name if count > 1 or not holding else Counter(tag[1] for tag in found).most_common(1)[0][0]
 
 
 @dataclass(frozen=True, slots=True)

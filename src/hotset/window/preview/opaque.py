@@ -12,7 +12,11 @@ from hotset.window.preview.output import nothing
 
 _SAMPLE = 4096
 _UNPRINTABLE_SHARE = 0.1
-_LETTERS = re.compile(r"(?:data:[\w/+.-]{1,80};base64,)?[A-Za-z0-9+/=_\r-]{200,}")
+_LETTERS = re.compile(r"(?:data:[\w/+.-]{1,80};base64,)?[A-Za-z0-9+/_-]+={0,2}")
+_ONE_RUN = 200  # characters without a space that no name has
+_WRAPPED = 48  # characters of a line, below which programs do not break base64
+_EVEN = 0.9  # of the lines are as long as the longest
+_FEWEST = 500  # characters
 _MAGIC = {
     "iVBORw0KGgo": "PNG image",
     "/9j/": "JPEG image",
@@ -33,17 +37,27 @@ def is_opaque(lines: Sequence[str]) -> bool:
     """Characters that nobody reads, or letters without a word in them."""
     sample = "\n".join(lines[:200])[:_SAMPLE]
     odd = sum(1 for c in sample if c == "\ufffd" or (c < " " and c not in "\n\r\t\x1b\f\b"))
-    if odd > _UNPRINTABLE_SHARE * len(sample):
-        return True
-    return bool(_LETTERS.fullmatch("".join(lines[:80])[:_SAMPLE])) and len(sample) > 500
+    return odd > _UNPRINTABLE_SHARE * len(sample) or _is_encoded(lines)
 
 
 def view(body: Body, asked: Asked) -> View:
     text = "\n".join(body.lines)
     encoded = text.partition(";base64,")[2] or text
     kind = next((name for magic, name in _MAGIC.items() if encoded.startswith(magic)), "")
-    form = "base64" if _LETTERS.match(text) else "binary"
+    form = "base64" if _is_encoded(body.lines) else "binary"
     begins = "".join(c if c.isprintable() else "·" for c in text[: min(_SHOWN, asked.room // 3)])
     line = f"[{form}{', ' + kind if kind else ''}: {len(text):,} characters, beginning {begins}]"
     reading = Reading([Span(0, 1, Worth.HEAD)], nothing)
     return View([line], reading, no_slice, 0, no_slice)
+
+
+def _is_encoded(lines: Sequence[str]) -> bool:
+    """Base64: one long run, or lines as long as each other in letters of both cases and digits. Names, ids and hashes are not."""
+    runs = [line.strip() for line in lines if line.strip()]
+    widths = [len(run) for run in runs]
+    widest = max(widths, default=0)
+    if sum(widths) < _FEWEST or widest < _WRAPPED or sum(1 for width in widths if width == widest) < _EVEN * len(runs) - 1:
+        return False
+    if not all(map(_LETTERS.fullmatch, runs)):
+        return False
+    return widest >= _ONE_RUN or all(any(map(kind, "".join(runs))) for kind in (str.isupper, str.islower, str.isdigit))

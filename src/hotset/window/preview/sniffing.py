@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from hotset.window.preview.asking import Asked, asked
-from hotset.window.preview.body import body
+from hotset.window.preview.body import Body, body
 from hotset.window.preview.content import ContentType, Origin
-from hotset.window.preview.hits import HIT
+from hotset.window.preview.forms import forms
+from hotset.window.preview.hits import HEADING, HIT, UNDER_HEADING
 from hotset.window.preview.json_text import is_json, is_json_lines
-from hotset.window.preview.listing import BRANCH, ENTRY, LONG_ENTRY
+from hotset.window.preview.listing import is_listing
 from hotset.window.preview.logs import STAMPED
-from hotset.window.preview.markup import HTML
+from hotset.window.preview.markup import is_markup
 from hotset.window.preview.opaque import is_opaque
+from hotset.window.preview.sections import sections
 from hotset.window.preview.tables import COMMAS, PIPES, SEMICOLONS, WIDE, separates
+from hotset.window.preview.trouble import passes
 
 _CODE = frozenset(
     re.findall(
@@ -42,6 +46,11 @@ _CHECKERS = frozenset(
 _RUNNERS = frozenset(re.findall(r"\S+", "npm yarn pnpm bun cargo go deno uv poetry python python3 pip docker"))
 _TASKS = re.compile(r"test|build|lint|check|typecheck|ci|run|install|vet|clippy|compile|unittest|pytest")
 _LINES = 120  # lines looked at: the first and, in longer texts, those in the middle
+_MOST = 0.6  # of the lines, that tell what all are
+_PASSES = 0.3  # of the lines report a pass
+_FEWEST = 20  # lines that can be called a log
+_OFTEN = 4  # lines of one form
+_MOSTLY = 0.8  # of the lines are of forms that come up often
 _MARKDOWN = re.compile(r"#{1,6} \S|[-*] \S|\d+\. \S|```|> |\| ")
 _CODE_LINE = re.compile(
     r"\s*(?:(?:export|import|from|def|class|function|const|let|var|return|if|for|while|public|private|async|await|type|interface|struct|fn|func"
@@ -58,36 +67,51 @@ def sniff(text: str, origin: Origin) -> ContentType:
 
 def kind(lines: Sequence[str], asked: Asked) -> ContentType:
     """What lines of content are."""
-    return _by_shape(lines) or _by_call(asked) or _by_look(lines)
+    sample = [line for line in _sample(lines) if line.strip()]
+    if found := _by_whole(lines) or _by_rows(sample):
+        return found
+    if any(_is_check(*program) for program in asked.programs()):
+        return ContentType.CHECKS
+    found = _by_lines(sample) or _by_call(asked) or _by_look(sample)
+    return found or (ContentType.LOG if _repeats(lines) else ContentType.OUTPUT)
 
 
-def _by_shape(lines: Sequence[str]) -> ContentType | None:
-    """What nothing else looks like."""
+def _by_whole(lines: Sequence[str]) -> ContentType | None:
+    """What is of one kind from its first character to its last."""
     whole = "\n".join(lines)
     if is_opaque(lines):
         return ContentType.OPAQUE
-    if HTML.match(whole):
+    if is_markup(whole, len(lines)):
         return ContentType.HTML
     if is_json_lines(lines):
         return ContentType.JSON_LINES
-    return ContentType.JSON if is_json(whole) else _by_lines([line for line in _sample(lines) if line.strip()])
+    return ContentType.JSON if is_json(whole) else None
 
 
-def _by_lines(sample: Sequence[str]) -> ContentType | None:
+def _by_rows(sample: Sequence[str]) -> ContentType | None:
+    """What no other lines look like, whatever was called."""
     if separates(COMMAS, sample) or separates(SEMICOLONS, sample):
         return ContentType.TABLE
     if _share(sample, _is_diff_line) > 0.95 and any(
         line.startswith(("diff --git ", "@@ ", "*** Begin Patch")) for line in sample
     ):
         return ContentType.DIFF
-    shapes = ((ContentType.LOG, STAMPED.match, 0.6), (ContentType.SEARCH, _is_hit, 0.6), (ContentType.LISTING, _is_entry, 0.85))
-    return next((type_ for type_, fits, share in shapes if _share(sample, fits) > share), None)
+    return ContentType.SEARCH if _share(sample, _is_numbered_hit) > _MOST else None
+
+
+def _by_lines(sample: Sequence[str]) -> ContentType | None:
+    """What tests and builds print too, and is something else where nothing was tested or built."""
+    if _share(sample, passes) > _PASSES:
+        return ContentType.CHECKS
+    if _share(sample, STAMPED.match) > _MOST:
+        return ContentType.LOG
+    if _are_hits(sample):
+        return ContentType.SEARCH
+    return ContentType.LISTING if is_listing(sample) else None
 
 
 def _by_call(asked: Asked) -> ContentType | None:
     programs = asked.programs()
-    if any(_is_check(*program) for program in programs):
-        return ContentType.CHECKS
     endings = [path.rsplit(".", 1)[-1].lower() for path in asked.paths]
     reads = not asked.command or any(name in _READERS for name, _ in programs)
     if reads and any(ending in _CODE for ending in endings):
@@ -97,15 +121,24 @@ def _by_call(asked: Asked) -> ContentType | None:
     return None
 
 
-def _by_look(lines: Sequence[str]) -> ContentType:
-    sample = [line for line in _sample(lines) if line.strip()]
+def _by_look(sample: Sequence[str]) -> ContentType | None:
     if _share(sample, _TABLE.fullmatch) > 0.8 or separates(PIPES, sample) or separates(WIDE, sample):
         return ContentType.TABLE
     if _share(sample, _CODE_LINE.match) > 0.5:
         return ContentType.CODE
     if _share(sample, lambda line: _MARKDOWN.match(line) or _SENTENCE.match(line)) > 0.6:
         return ContentType.PROSE
-    return ContentType.OUTPUT
+    return None
+
+
+def _repeats(lines: Sequence[str]) -> bool:
+    """Are nearly all lines of a few forms, one below the other? Where empty lines are between them, they belong together."""
+    sample = _sample(lines)
+    if len(sections(Body(0, sample))) > 1:
+        return False
+    counts = Counter(forms(sample))
+    common = sum(count for form, count in counts.items() if form and count >= _OFTEN)
+    return len(sample) >= _FEWEST and common > _MOSTLY * len(sample)
 
 
 def _sample(lines: Sequence[str]) -> Sequence[str]:
@@ -127,18 +160,28 @@ def _is_diff_line(line: str) -> bool:
     )
 
 
+def _are_hits(sample: Sequence[str]) -> bool:
+    """Hits with their files before them, or under them."""
+    if _share(sample, _is_hit) > _MOST:
+        return any(":" in line for line in sample)
+    return _share(sample, UNDER_HEADING.match) > _MOST and any(map(HEADING.fullmatch, sample))
+
+
 def _is_hit(line: str) -> bool:
+    """What is found stands right behind its file, with its own indentation; what somebody says stands behind one space."""
     found = HIT.match(line)
     if not found or found["path"].isdigit() or line[found.end() : found.end() + 1] == ":":
         return False
-    return bool(found["line"]) or "/" in found["path"] or "." in found["path"]
+    said = (
+        line[found.end() - 1 : found.end()] == ":"
+        and line[found.end() : found.end() + 1] == " " != line[found.end() + 1 : found.end() + 2]
+    )
+    return bool(found["line"]) or (not said and ("/" in found["path"] or "." in found["path"]))
 
 
-def _is_entry(line: str) -> bool:
-    if LONG_ENTRY.match(line) or (BRANCH.match(line) and not line.rstrip().endswith("|")):
-        return True
-    bare = line.strip().rstrip(":")
-    return bool(ENTRY.fullmatch(bare)) and ("/" in bare or "." in bare or " " not in bare) and bare.count(" ") < 3
+def _is_numbered_hit(line: str) -> bool:
+    found = HIT.match(line)
+    return bool(found and found["line"] and not found["path"].isdigit() and line[found.end() : found.end() + 1] != ":")
 
 
 def _is_check(name: str, argument: str) -> bool:
