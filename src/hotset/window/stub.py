@@ -14,7 +14,7 @@ from hotset.nouns.window import Line, Spot, Stub
 from hotset.window.arguments import Use, arguments, names_path, spoken
 from hotset.window.names import apart, coined, within
 from hotset.window.preview.opaque import is_opaque
-from hotset.window.preview.output import alarms, is_trouble
+from hotset.window.preview.trouble import alarms, is_trouble
 
 _TOPICS, _ENTITIES, _HINTS = 5, 24, 3
 _READ = 60_000

@@ -17,9 +17,10 @@ from hotset.window.preview.code import paragraphs
 from hotset.window.preview.excerpt import Reading, Span, View, Worth, longest_line, room_above
 from hotset.window.preview.opaque import is_opaque
 from hotset.window.preview.opaque import view as opaque_view
-from hotset.window.preview.output import alarms, nothing
+from hotset.window.preview.output import nothing
 from hotset.window.preview.records import Records, opened_at, records, records_of
 from hotset.window.preview.tables import rows
+from hotset.window.preview.trouble import alarms
 
 _ROW = 300  # characters of a value that is shown as one, without its indents; longer ones are opened
 _DEEPEST = 6

@@ -10,9 +10,7 @@ from hotset.window.preview.code import paragraphs
 from hotset.window.preview.excerpt import Reading, Span, Worth
 from hotset.window.preview.forms import Told, first_of_each, forms
 from hotset.window.preview.rarity import odd_lines, shown
-from hotset.window.preview.trouble import alarms, failures, matters, reported
-
-__all__ = ["alarms", "ends", "nothing", "read"]
+from hotset.window.preview.trouble import failures, matters, reported
 
 _PARAGRAPH = 400
 _SAID = 0.1  # the share of the room in which gaps say which lines they hold
