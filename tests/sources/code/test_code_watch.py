@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -110,6 +111,16 @@ def test_what_is_ignored_causes_no_work(root, data, parsers) -> None:
         write(root, {"out/a.md": "# ignored\n", "node_modules/b.md": "# ignored\n", "c.md": "# seen\n"})
         watched.until(lambda: "seen" in watched.index.text())
     assert "# ignored" not in watched.index.text()
+
+
+def test_a_name_that_is_no_utf_8_does_not_end_the_watch(root, data, parsers, capfd) -> None:
+    with _watching(root, data, parsers, polling=False) as watched:
+        Path(os.fsdecode(os.fsencode(root) + b"/caf\xe9.py")).write_bytes(b"x = 1\n")
+        write(root, {"behind.py": "def behind(): pass\n"})
+        watched.until(lambda: "behind.py" in watched.index.by_whole)
+        write(root, {"later.py": "def later(): pass\n"})
+        watched.until(lambda: "later.py" in watched.index.by_whole)
+    assert capfd.readouterr().err == ""
 
 
 def test_a_folder_that_goes_away_ends_the_watch(root, data, parsers, tmp_path) -> None:

@@ -29,6 +29,7 @@ _LONGEST_MS = 400  # of gathering while changes go on
 _WAKE_MS = 200  # how late is noticed what changed before the watch began, a wish to stop, and the end of git's lock
 _LONGEST_LOCK = 30.0  # seconds; an older lock was left behind by a git that died
 _POLL_SECONDS = 5.0
+_AFTER_A_NAME_SECONDS = 1.0  # a file whose name cannot be said may be written all the time
 _LATEST = 50  # files that were changed last: what is changed next is in one of their languages
 _LOCK = ".git/index.lock"
 
@@ -72,13 +73,27 @@ def _batches(root: Path, stop: threading.Event) -> Iterator[set[str]]:
     """Paths that changed, relative to the root. Ends where the system does not watch, or when `stop` is set."""
     gathered = {""}  # the folder itself: what changed before the watch began
     try:
-        for changes in _changes(root, stop):
+        for changes in _all_changes(root, stop):
             gathered |= changes
             if gathered and not _git_is_at_work(root):
                 yield gathered
                 gathered = set()
     except OSError as error:
         _log.info("files are compared every few seconds: this system does not watch them (%s)", type(error).__name__)
+
+
+def _all_changes(root: Path, stop: threading.Event) -> Iterator[set[str]]:
+    """The watcher ends at a name that is no UTF-8, with all that it gathered: another begins with a look at everything."""
+    from watchfiles._rust_notify import WatchfilesRustInternalError  # noqa: PLC0415 - it is told nowhere else
+
+    while not stop.is_set():
+        try:
+            yield from _changes(root, stop)
+        except WatchfilesRustInternalError:
+            stop.wait(_AFTER_A_NAME_SECONDS)
+            yield {""}
+        else:
+            return
 
 
 def _changes(root: Path, stop: threading.Event) -> Iterator[set[str]]:
