@@ -76,7 +76,7 @@ class Knobs:
     """The latest steps, which never leave. A step is one reply of the model with the results of its calls."""
     most: int = 0
     """How many steps may stand in the window before all but `keep` leave; 0 sets no such bound."""
-    limit: Limit = Limit(4000, 2500)
+    limit: Limit = Limit(4500, 2900)
     limits: Mapping[Kind, Limit] = field(default_factory=lambda: dict(_LIMITS))
     """Other limits for some kinds of results."""
     tools: Mapping[str, Limit] = field(default_factory=dict)
