@@ -59,7 +59,7 @@ def apart(counts: Mapping[str, int], shown: str) -> dict[str, int]:
     kinds: dict[str, list[str]] = {}
     for name in counts:
         kinds.setdefault(name if name[0] == "#" else _VARIES.sub("#", name), []).append(name)
-    seen = {"#", *(_VARIES.sub("#", name) for name in names(shown))}
+    seen = {"#", "#.#", *(_VARIES.sub("#", name) for name in names(shown))}
     told: dict[str, int] = {}
     for kind, alike in kinds.items():
         usual = _OFTEN * sorted(counts[name] for name in alike)[len(alike) // 2] if len(alike) >= _MANY else 0
