@@ -89,7 +89,10 @@ def _matches(text: str) -> Iterator[re.Match[str]]:
 
 def _marked(match: re.Match[str]) -> str:
     """A name; a colour with its mark, without which it would be a number among others."""
-    found = _COLOUR.match(match.string, max(0, match.start() - 1))
+    start = match.start()
+    if start == 0 or match.string[start - 1] != "#":
+        return match[0]
+    found = _COLOUR.match(match.string, start - 1)
     return found[0] if found and found.end() == match.end() else match[0]
 
 

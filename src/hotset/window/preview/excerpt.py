@@ -257,19 +257,24 @@ def _woven(shown: dict[int, str], gaps: Sequence[tuple[int, int]], labels: Seque
     return [shown[index] if index in shown else placed[index] for index in sorted({*shown, *placed})]
 
 
+def _looked_at(lines: Sequence[str], gaps: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """The lines of gaps, as far as there is time to look at them."""
+    looked = 0
+    for first, end in gaps:
+        for line in lines[first:end]:
+            if looked > _LOOKED_AT:
+                return
+            looked += len(line)
+            yield line[: _LONGEST_LINE * 4]
+
+
 def _mentions(lines: Sequence[str], gaps: Sequence[tuple[int, int]], text: str, room: int) -> str:
     """A last line with names that stand in the gaps only: those that come up most."""
     if room < 60:
         return ""
-    counts: Counter[str] = Counter()
-    looked = 0
-    for first, end in gaps:
-        for line in lines[first:end]:
-            counts.update(name for name in coined(line[: _LONGEST_LINE * 4]) if not _DULL.fullmatch(name))
-            looked += len(line)
-            if looked > _LOOKED_AT:
-                break
-    found = apart({name: count for name, count in counts.items() if name not in text}, "")  # those that are alike, counted
+    counts = Counter(coined("\n".join(_looked_at(lines, gaps))))
+    new = {name: count for name, count in counts.items() if name not in text and not _DULL.fullmatch(name)}
+    found = apart(new, "")  # those that are alike, counted
     ranked = sorted((-count, order, name) for order, (name, count) in enumerate(found.items()))
     said = _joined([name for *_, name in ranked[:200]], room - len("… also mentions:  …"))
     return f"… also mentions: {said} …" if said else ""
