@@ -307,7 +307,7 @@ REPORTS = (
         [
             *(f"> Task :mod{index}:compileJava UP-TO-DATE" for index in range(120)),
             "> Task :app:compileJava FAILED",
-            "/work/Pay.java:42: error: incompatible types: String cannot be converted to int",
+            "/build/Pay.java:42: error: incompatible types: String cannot be converted to int",
             "        int amount = card.getAmount();",
             "                                   ^",
             *(f"> Task :late{index}:compileJava UP-TO-DATE" for index in range(60)),
