@@ -216,7 +216,7 @@ class Hotset:
         right = 0
         for each in questions:
             exact = {int(at) + first for at in _exact(vectors, each.vector)}
-            right += len(exact & meaning.find(view, Query(each.words), _FOUND, _full()).scores.keys())
+            right += len(exact & {near.doc for near in meaning.find(view, Query(each.words), _FOUND, _full())})
         return round(right / (_FOUND * len(questions)), 4)
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotset.index.breaker import Breaker
-from hotset.index.hybrid import Ranked, by_file, by_rank, fuse
+from hotset.index.hybrid import Found, Ranked, by_file, by_rank, fuse
 from hotset.index.local import LocalIndex
 from hotset.index.tiers import Tier, tier_for
 from hotset.nouns.finding import Entry, EntryId, Query, Sort
@@ -15,13 +15,20 @@ from hotset.testing import Clock
 from hotset.testing.hashing_embedder import HashingEmbedder
 
 _SCORES = st.dictionaries(st.integers(0, 20), st.floats(0, 50, allow_nan=False))
-_CODE = dict.fromkeys(range(21), Sort.CODE)
+
+
+def _found(scores, sort=Sort.CODE):
+    return [Found(doc, score, sort) for doc, score in scores.items()]
+
+
+def _fused(words, meaning, sort=Sort.CODE):
+    return fuse(_found(words, sort), _found(meaning, sort))
 
 
 @pytest.mark.row("V2")
 @given(_SCORES, _SCORES)
 def test_everything_that_either_found_is_in_the_order_once(words, meaning):
-    ranked = fuse(words, meaning, _CODE)
+    ranked = _fused(words, meaning)
     assert sorted(each.doc for each in ranked) == sorted({*words, *meaning})
     assert all(math.isfinite(each.score) for each in ranked)
     assert [each.score for each in ranked] == sorted((each.score for each in ranked), reverse=True)
@@ -30,30 +37,26 @@ def test_everything_that_either_found_is_in_the_order_once(words, meaning):
 @pytest.mark.row("V2")
 @given(_SCORES, _SCORES, st.integers(0, 20))
 def test_what_both_signals_like_best_is_first(words, meaning, best):
-    ranked = fuse({**words, best: 60.0}, {**meaning, best: 60.0}, _CODE)
+    ranked = _fused({**words, best: 60.0}, {**meaning, best: 60.0})
     assert ranked[0].doc == best
 
 
 def test_the_one_entry_that_has_the_words_is_before_those_that_are_merely_alike():
-    ranked = fuse({3: 7.0}, {1: 0.5, 2: 0.45, 3: 0.4, 4: 0.3}, _CODE)
+    ranked = _fused({3: 7.0}, {1: 0.5, 2: 0.45, 3: 0.4, 4: 0.3})
     assert ranked[0].doc == 3
 
 
 @pytest.mark.row("V2")
 @given(st.dictionaries(st.integers(0, 20), st.integers(0, 50).map(float)))
 def test_one_signal_alone_keeps_its_order(scores):
-    for ranked in (fuse(scores, {}, _CODE), fuse({}, scores, _CODE)):
+    for ranked in (_fused(scores, {}), _fused({}, scores)):
         assert [each.doc for each in ranked] == sorted(scores, key=lambda doc: (-scores[doc], doc))
-
-
-def test_what_is_no_longer_there_does_not_count():
-    assert [each.doc for each in fuse({1: 9.0, 2: 3.0}, {3: 1.0}, {2: Sort.CODE})] == [2]
 
 
 def test_words_count_less_for_memories_than_for_code():
     words, meaning = {1: 9.0, 2: 0.0}, {1: 0.0, 2: 0.9}
-    assert fuse(words, meaning, dict.fromkeys((1, 2), Sort.MEMORY))[0].doc == 2
-    assert fuse(words, meaning, dict.fromkeys((1, 2), Sort.CODE))[0].doc == 1
+    assert _fused(words, meaning, Sort.MEMORY)[0].doc == 2
+    assert _fused(words, meaning, Sort.CODE)[0].doc == 1
 
 
 @pytest.mark.row("V2")
@@ -127,8 +130,12 @@ def test_an_answer_is_given_again_until_something_changes(tmp_path):
         assert not index.search(hurried).hits
 
 
+def _ranked(doc, score):
+    return Ranked(doc, score, None, score, Found(doc, score, Sort.CODE))
+
+
 def test_a_file_that_the_question_names_is_lifted_and_so_is_the_best_stretch_of_one_with_several_finds():
-    ranked = [Ranked(1, 1.0, None, 1.0), Ranked(2, 0.9, None, 0.9), Ranked(3, 0.8, None, 0.8), Ranked(4, 0.7, None, 0.7)]
+    ranked = [_ranked(1, 1.0), _ranked(2, 0.9), _ranked(3, 0.8), _ranked(4, 0.7)]
     plain = {1: 11, 2: 12, 3: 13, 4: 14}
     assert [each.doc for each in by_file(ranked, plain, {})] == [1, 2, 3, 4]
     assert [each.doc for each in by_file(ranked, plain, {14: 1.0})] == [4, 1, 2, 3]
@@ -137,6 +144,6 @@ def test_a_file_that_the_question_names_is_lifted_and_so_is_the_best_stretch_of_
 
 
 def test_what_is_no_code_keeps_its_score_beside_files():
-    ranked = [Ranked(1, 1.0, None, 1.0), Ranked(2, 0.9, None, 0.9)]
+    ranked = [_ranked(1, 1.0), _ranked(2, 0.9)]
     assert by_file(ranked, {2: 7}, {7: 0.5})[1] == ranked[0]
     assert by_file(ranked, {}, {}) == ranked

@@ -47,8 +47,8 @@ def test_few_vectors_are_searched_one_by_one(tmp_path, size):
     _written(tmp_path, vectors, 1, 99).close()
     near = Vectors(tmp_path, size, 300).nearest(vectors[7], _ANY, frozenset(), 5, 10)
     exact = vectors @ vectors[7]
-    assert near[0].cosine == pytest.approx(1.0, abs=0.02)
-    assert all(each.cosine == pytest.approx(exact[each.doc], abs=0.02) for each in near)
+    assert near[0].score == pytest.approx(1.0, abs=0.02)
+    assert all(each.score == pytest.approx(exact[each.doc], abs=0.02) for each in near)
 
 
 def _right(folder, vectors, candidates):
@@ -183,7 +183,7 @@ def test_rows_beyond_those_that_count_are_written_over(tmp_path):
     again.close()
     searched = Vectors(tmp_path, 64, 50 + len(other))
     assert searched.nearest(other[5], _ANY, frozenset(), 1, 500)[0].doc == 55
-    assert searched.nearest(other[5], _ANY, frozenset(), 1, 500)[0].cosine > 0.98
+    assert searched.nearest(other[5], _ANY, frozenset(), 1, 500)[0].score > 0.98
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
@@ -202,7 +202,7 @@ def test_an_empty_vector_is_near_to_nothing(tmp_path):
     vectors[1, 0] = 1
     _written(tmp_path, vectors).close()
     near = Vectors(tmp_path, 8, 2).nearest(vectors[1], _ANY, frozenset(), 5, 10)
-    assert [(each.doc, round(each.cosine, 2)) for each in near] == [(1, 1.0), (0, 0.0)]
+    assert [(each.doc, round(each.score, 2)) for each in near] == [(1, 1.0), (0, 0.0)]
 
 
 def test_files_that_are_too_short_are_told(tmp_path):

@@ -12,7 +12,7 @@ import numpy as np
 from hotset.errors import BadInput
 from hotset.index.embed.port import Embedder
 from hotset.index.filters import holds
-from hotset.index.hybrid import Scored
+from hotset.index.hybrid import Found
 from hotset.index.tiers import Hot
 from hotset.index.vectors import Floats
 from hotset.index.writing import embed, embedded_text
@@ -50,13 +50,13 @@ class Closely:
             self._read[unread] = made
         return True
 
-    def scores(self, query: Floats, only: Filter) -> Scored:
+    def found(self, query: Floats, only: Filter) -> list[Found]:
         """How near those are that were read and fit, on the scale of the documents' own vectors."""
         with self._lock:
             read = dict(self._read)
         every = self._hot.every() if read else []
         fitting = {doc: entry.sort for doc, entry in every if doc in read and holds(only, entry)}
         if not fitting:
-            return Scored()
+            return []
         cosines = _FAIR * np.einsum("ij,j->i", np.stack([read[doc] for doc in fitting]), query)
-        return Scored(dict(zip(fitting, cosines.tolist(), strict=True)), fitting)
+        return [Found(doc, cosine, sort) for (doc, sort), cosine in zip(fitting.items(), cosines.tolist(), strict=True)]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter, mul, neg
-from typing import NamedTuple
+
+import msgspec
 
 from hotset.nouns.finding import Sort
 
@@ -23,37 +23,42 @@ _BY_SCORE = itemgetter(0, 1)
 _RANK_OFFSET = 10  # of reciprocal ranks: between 5 and 20 it makes little difference, 60 flattens the first places
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """What a signal found, by the number of an entry."""
+class Found(msgspec.Struct, frozen=True):  # hundreds a search; made in a fifth of the time of a tuple with names
+    """An entry that a signal found."""
 
-    scores: Mapping[int, float] = field(default_factory=dict)
-    sorts: Mapping[int, Sort] = field(default_factory=dict)
-    paths: Mapping[int, int] = field(default_factory=dict)
-    """By their numbers, of those entries that are folded."""
+    doc: int
+    score: float
+    sort: Sort
+    path: int | None = None
+    """Its number, where the entry is folded."""
 
 
-class Ranked(NamedTuple):  # hundreds a search; made in a third of the time of a dataclass
+class Ranked(msgspec.Struct, frozen=True):
     doc: int
     score: float
     by_words: float | None
     by_meaning: float | None
+    found: Found
 
 
-def fuse(words: Mapping[int, float], meaning: Mapping[int, float], sorts: Mapping[int, Sort]) -> list[Ranked]:
+def fuse(words: Iterable[Found], meaning: Iterable[Found]) -> list[Ranked]:
     """Each signal in its own deviations from its own mean, weighed by the sort of the entry; best first.
 
-    Only entries with a sort are there. On 700 docstrings and 4,000 functions this put the right one at a mean reciprocal rank of
-    .573, scores between 0 and 1 at .569, reciprocal ranks at .549, words alone at .523 and meaning alone at .476.
+    Of an entry that a signal names twice the last counts. On 700 docstrings and 4,000 functions this put the right one at a mean
+    reciprocal rank of .573, scores between 0 and 1 at .569, reciprocal ranks at .549, words alone at .523 and meaning alone at
+    .476.
     """
-    there = [doc for doc in {**words, **meaning} if doc in sorts]
-    every_word, every_meaning = [words.get(doc) for doc in there], [meaning.get(doc) for doc in there]
-    by_words = _deviations(every_word, narrow=len(words) < len(meaning))
-    by_meaning = _deviations(every_meaning, narrow=len(meaning) < len(words))
-    weights = [WORDS_WEIGHT[sorts[doc]] for doc in there]
+    of_words = {each.doc: each for each in words}
+    of_meaning = {each.doc: each for each in meaning}
+    there = of_words | of_meaning
+    every_word = [None if (each := of_words.get(doc)) is None else each.score for doc in there]
+    every_meaning = [None if (each := of_meaning.get(doc)) is None else each.score for doc in there]
+    by_words = _deviations(every_word, narrow=len(of_words) < len(of_meaning))
+    by_meaning = _deviations(every_meaning, narrow=len(of_meaning) < len(of_words))
+    weights = [WORDS_WEIGHT[each.sort] for each in there.values()]
     scores = [(weight * word + meant) / (weight + 1.0) for weight, word, meant in zip(weights, by_words, by_meaning, strict=True)]
     order = sorted(zip(map(neg, scores), there, scores, every_word, every_meaning, strict=True))
-    return [Ranked(doc, score, word, meant) for _, doc, score, word, meant in order]
+    return [Ranked(doc, score, word, meant, there[doc]) for _, doc, score, word, meant in order]
 
 
 def by_file(ranked: Sequence[Ranked], files: Mapping[int, int], said: Mapping[int, float]) -> list[Ranked]:
@@ -70,10 +75,11 @@ def by_file(ranked: Sequence[Ranked], files: Mapping[int, int], said: Mapping[in
             of_file.setdefault(file, []).append(at)
             scores[at] += _NAMED * said.get(file, 0.0)
     for first, *others in of_file.values():  # ranked: the first of a file is its best
-        rest = (max(0.0, ranked[at].score) for at in others[:_MOST_OTHERS])
-        scores[first] += _OTHERS * sum(score / place for place, score in enumerate(rest, 2))
+        if others:
+            rest = (max(0.0, ranked[at].score) for at in others[:_MOST_OTHERS])
+            scores[first] += _OTHERS * sum(score / place for place, score in enumerate(rest, 2))
     order = sorted(zip(map(neg, scores), (each.doc for each in ranked), ranked, strict=True), key=_BY_SCORE)
-    return [Ranked(doc, -score, each.by_words, each.by_meaning) for score, doc, each in order]
+    return [Ranked(doc, -score, each.by_words, each.by_meaning, each.found) for score, doc, each in order]
 
 
 def by_rank(*orders: Sequence[int]) -> dict[int, float]:

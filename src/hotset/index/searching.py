@@ -16,7 +16,7 @@ from hotset.index.embed.port import Embedder
 from hotset.index.entries import Entries, by_number, paths_of, tail_by_words
 from hotset.index.filters import Numbers, holds
 from hotset.index.generations import FilesDamaged, Generation, Generations, gone, serving
-from hotset.index.hybrid import Ranked, by_file, fuse
+from hotset.index.hybrid import Found, Ranked, by_file, fuse
 from hotset.index.rows import Rows, number
 from hotset.index.signals import ByMeaning, ByWords, Signals, View
 from hotset.index.tiers import Answers, Effort, Hot, Tier, tier_for
@@ -112,13 +112,12 @@ class Searching:
         apart = self._meaning is None or not self._meaning.is_quick(view)
         by_words, by_meaning, lacking = self._signals.ask(words, meaning, until, apart=apart)
         self._look_into(view, lacking)
-        sorts = {**by_words.sorts, **by_meaning.sorts}
-        ranked = fuse(by_words.scores, by_meaning.scores, sorts)
+        ranked = fuse(by_words, by_meaning)
         with self._rows.reading() as connection:
             first = max(_BY_FILE, 2 * query.most)
-            code = [each.doc for each in ranked[:first] if sorts[each.doc] is Sort.CODE]
+            code = [each.found for each in ranked[:first] if each.found.sort is Sort.CODE]
             if code and wanted.loose:
-                files = _files(connection, code, {**by_words.paths, **by_meaning.paths})
+                files = _files(connection, code)
                 said = _said(self._entries.names(connection, frozenset(files.values())), frozenset(wanted.loose))
                 ranked = [*by_file(ranked[:first], files, said), *ranked[first:]]
             hits = _shown(connection, ranked, query, question)
@@ -166,10 +165,10 @@ def _shown(connection: apsw.Connection, ranked: list[Ranked], query: Query, aske
     return tuple(hits[: query.most])
 
 
-def _files(connection: apsw.Connection, docs: Sequence[int], folded: Mapping[int, int]) -> dict[int, int]:
+def _files(connection: apsw.Connection, found: Sequence[Found]) -> dict[int, int]:
     """The number of each one's file; the database is asked for those that are not folded."""
-    known = {doc: folded[doc] for doc in docs if doc in folded}
-    return known | paths_of(connection, [doc for doc in docs if doc not in known]) if len(known) < len(docs) else known
+    known = {each.doc: each.path for each in found if each.path is not None}
+    return known | paths_of(connection, [each.doc for each in found if each.path is None]) if len(known) < len(found) else known
 
 
 def _said(names: Mapping[int, frozenset[str]], asked: frozenset[str]) -> dict[int, float]:

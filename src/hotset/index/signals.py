@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from heapq import nlargest
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -22,20 +22,22 @@ from hotset.index.embed.table import Table
 from hotset.index.entries import by_number, tail_numbers
 from hotset.index.filters import Numbers
 from hotset.index.generations import Generation, embedder_of
-from hotset.index.hybrid import Scored
+from hotset.index.hybrid import Found
 from hotset.index.questions import Questions
 from hotset.index.rows import Rows
 from hotset.index.tiers import Effort
 from hotset.index.vectors import Floats, Vectors
 from hotset.index.words import Terms, Words, score
 from hotset.index.writing import embed, embedded_text, folder_of
-from hotset.nouns.finding import Entry, Query, Sort
+from hotset.nouns.finding import Entry, Query
 
 _THREADS = 4  # searches at once; one that a slow embedder holds is one less
 _FAIR_SECONDS = 0.1  # who is given less and does not answer has not failed: the machine may be busy
 _TAIL_EMBEDDED = 512  # entries beyond the folded ones whose meaning is looked at: the last ones, 20 ms at worst
 _TAIL_KEPT = 4096
 _QUICK_ROWS = 200_000  # vectors, 3 ms. Of 100,000 both signals take 3.2 ms one after the other, 3.4 side by side; p95 4.4 and 5.5
+_SCORE = attrgetter("score")
+_Look = Callable[[], list[Found]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +63,13 @@ class ByWords:
         self._words: Words | None = None
         self._generation: Generation | None = None
 
-    def find(self, view: View, asked: Terms, limit: int) -> Scored:
+    def find(self, view: View, asked: Terms, limit: int) -> list[Found]:
         folded = self._over(view.generation) if view.generation is not None else None
         telling = folded.telling(asked) if folded is not None else asked
         found = score(telling, view.tail, folded)
         if folded is not None and view.generation is not None:
             found += folded.search(telling, view.only, view.hidden, view.generation.folded, limit)
-        paths = {each.doc: each.path for each in found if each.path is not None}
-        return Scored({each.doc: each.score for each in found}, {each.doc: each.sort for each in found}, paths)
+        return found
 
     def _over(self, generation: Generation) -> Words:
         """The full text of this generation, as far as it was folded at least."""
@@ -105,29 +106,21 @@ class ByMeaning:
         rows = view.generation.rows if view.generation is not None else 0
         return self._is_at_hand and not view.beyond and rows <= _QUICK_ROWS
 
-    def find(self, view: View, asked: Query, limit: int, effort: Effort) -> Scored:
+    def find(self, view: View, asked: Query, limit: int, effort: Effort) -> list[Found]:
         generation, only = view.generation, view.only
         query = self._questions.vector(asked)
-        scores: dict[int, float] = {}
-        sorts: dict[int, Sort] = {}
-        paths: dict[int, int] = {}
+        found: list[Found] = []
         if not query.any():
-            return Scored()
+            return found
         if generation is not None and self.serves(generation):
             candidates = effort.candidates_of(generation.rows)
-            near = self._over(generation).nearest(query, only, view.hidden, limit, candidates)
-            scores = {each.doc: each.cosine for each in near}
-            sorts = {each.doc: each.sort for each in near}
-            paths = {each.doc: each.path for each in near}
+            found = self._over(generation).nearest(query, only, view.hidden, limit, candidates)
         if effort.embeds_tail and view.beyond:
-            tail = self._in_tail(query, generation.folded if generation else 0, only, limit)
-            scores.update(tail.scores)
-            sorts.update(tail.sorts)
+            found += self._in_tail(query, generation.folded if generation else 0, only, limit)
         if self._closely is not None and (generation is None or self.serves(generation)):
-            closer = self._closely.scores(query, asked.only)
-            sorts.update(closer.sorts)
-            scores = dict(nlargest(limit, {**scores, **closer.scores}.items(), key=itemgetter(1))) if closer.scores else scores
-        return Scored(scores, sorts, paths)
+            closer = self._closely.found(query, asked.only)
+            found = nlargest(limit, {each.doc: each for each in (*found, *closer)}.values(), key=_SCORE) if closer else found
+        return found
 
     def _over(self, generation: Generation) -> Vectors:
         with self._lock:
@@ -136,7 +129,7 @@ class ByMeaning:
                 self._generation = generation
             return self._vectors
 
-    def _in_tail(self, query: Floats, folded: int, only: Numbers, limit: int) -> Scored:
+    def _in_tail(self, query: Floats, folded: int, only: Numbers, limit: int) -> list[Found]:
         with self._rows.reading() as connection:
             docs = tail_numbers(connection, folded, only, _TAIL_EMBEDDED)
             with self._lock:
@@ -151,10 +144,10 @@ class ByMeaning:
         with self._lock:
             known = {doc: self._tail[doc] for doc in docs if doc in self._tail}
         if not known:
-            return Scored()
+            return []
         cosines = np.einsum("ij,j->i", np.stack(list(known.values())), query)
         best = sorted(zip(cosines.tolist(), known, strict=True), reverse=True)[:limit]
-        return Scored({doc: cosine for cosine, doc in best if np.isfinite(cosine)}, docs)
+        return [Found(doc, cosine, docs[doc]) for cosine, doc in best if np.isfinite(cosine)]
 
 
 class Signals:
@@ -167,26 +160,26 @@ class Signals:
         """The last failure of each signal that failed last time."""
 
     def ask(
-        self, words: Callable[[], Scored] | None, meaning: Callable[[], Scored] | None, until: float, *, apart: bool = True
-    ) -> tuple[Scored, Scored, frozenset[str]]:
+        self, words: _Look | None, meaning: _Look | None, until: float, *, apart: bool = True
+    ) -> tuple[list[Found], list[Found], frozenset[str]]:
         """What each gave, and the names of those that gave nothing in time.
 
         An embedder may be far away, so meaning is asked `apart`, in a thread that can be left behind; words are asked in this
         one, which saves a millisecond: full text is here and takes a bounded time.
         """
         patience = max(0.0, until - time.monotonic())
-        asked: Future[Scored] | None = None
+        asked: Future[list[Found]] | None = None
         if meaning is not None and self.breakers["meaning"].allows():
             asked = self._pool.submit(meaning) if apart else _done(meaning)
         by_words = self._words(words) if words is not None and self.breakers["words"].allows() else None
         by_meaning = self._meaning(asked, until, patience) if asked is not None else None
         silent = {"words": words is not None and by_words is None, "meaning": meaning is not None and by_meaning is None}
-        return by_words or Scored(), by_meaning or Scored(), frozenset(name for name, lacks in silent.items() if lacks)
+        return by_words or [], by_meaning or [], frozenset(name for name, lacks in silent.items() if lacks)
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _words(self, words: Callable[[], Scored]) -> Scored | None:
+    def _words(self, words: _Look) -> list[Found] | None:
         try:
             scored = words()
         except StoreFailed as error:
@@ -195,7 +188,7 @@ class Signals:
         self._note("words", None)
         return scored
 
-    def _meaning(self, asked: Future[Scored], until: float, patience: float) -> Scored | None:
+    def _meaning(self, asked: Future[list[Found]], until: float, patience: float) -> list[Found] | None:
         try:
             error = asked.exception(max(0.0, until - time.monotonic()))
         except TimeoutError:
@@ -215,9 +208,9 @@ class Signals:
             self.breakers[name].failed()
 
 
-def _done(act: Callable[[], Scored]) -> Future[Scored]:
+def _done(act: _Look) -> Future[list[Found]]:
     """What it gave or how it failed, at once."""
-    done: Future[Scored] = Future()
+    done: Future[list[Found]] = Future()
     try:
         done.set_result(act())
     except Exception as error:

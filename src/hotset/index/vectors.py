@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from hotset.errors import BadInput, DiskFull, StoreFailed
 from hotset.index.filters import SORTS, Numbers
 from hotset.index.generations import FilesDamaged
-from hotset.nouns.finding import Sort
+from hotset.index.hybrid import Found
 
 VERSION = 1
 """Of the files' form."""
@@ -51,6 +51,7 @@ _SAMPLED = 130  # of those that are wanted are enough to say where to cut: a cou
 _STEPS = (47, 17, 7, 3)  # from one that is counted to the next. Primes: what fits a filter may come every second or tenth row
 _SIGNED_FROM = 4096  # rows: up to them bytes alone take a millisecond; and so many tell well where the middle is
 _AT_ONCE = 256  # rows made floats at a time: they stay in the cache, and are few enough for BLAS to stay on one thread
+_NO_ROWS: Final[_Rows] = np.empty(0, np.intp)
 _COLUMNS: Final[Mapping[str, np.dtype[Any]]] = {
     "doc": np.dtype("<i8"),
     "sort": np.dtype("<i4"),
@@ -63,13 +64,6 @@ _COLUMNS: Final[Mapping[str, np.dtype[Any]]] = {
     "alive": np.dtype("u1"),
     "scale": np.dtype("<f4"),
 }
-
-
-class Near(NamedTuple):
-    doc: int
-    cosine: float
-    sort: Sort
-    path: int
 
 
 class Vectors:
@@ -94,8 +88,8 @@ class Vectors:
     def rows(self) -> int:
         return self._rows
 
-    def nearest(self, query: Floats, only: Numbers, hidden: frozenset[int], limit: int, candidates: int) -> list[Near]:
-        """The nearest that are alive, not hidden and fit, nearest first."""
+    def nearest(self, query: Floats, only: Numbers, hidden: frozenset[int], limit: int, candidates: int) -> list[Found]:
+        """The nearest that are alive, not hidden and fit, nearest first; their scores are cosines."""
         if not self._rows or only.nothing:
             return []
         fitting, without = self._those(only), self._rows_of(sorted(hidden))
@@ -104,7 +98,7 @@ class Vectors:
             return self._ranked(query, few, limit)
         return self._ranked(query, self._candidates(query, few, fitting, without, candidates), limit)
 
-    def exact(self, query: Floats, limit: int) -> list[Near]:
+    def exact(self, query: Floats, limit: int) -> list[Found]:
         """By bytes alone: what candidates are measured against."""
         return self._ranked(query, np.flatnonzero(self._column["alive"]), limit)
 
@@ -147,6 +141,8 @@ class Vectors:
 
     def _rows_of(self, docs: Sequence[int]) -> _Rows:
         """Numbers grow from row to row."""
+        if not docs:
+            return _NO_ROWS
         every = self._column["doc"]
         wanted = np.asarray(docs, np.int64)
         rows = np.searchsorted(every, wanted)
@@ -199,9 +195,10 @@ class Vectors:
         alive = self._column["alive"]
         if not alive.all():
             np.bitwise_or(distances, alive.astype(self._counted) - self._counted.type(1), out=distances)
-        distances[without] = self._far
+        if len(without):
+            distances[without] = self._far
 
-    def _ranked(self, query: Floats, rows: _Rows, limit: int) -> list[Near]:
+    def _ranked(self, query: Floats, rows: _Rows, limit: int) -> list[Found]:
         cosines = np.empty(len(rows), np.float32)
         for at in range(0, len(rows), _AT_ONCE):
             some = rows[at : at + _AT_ONCE]
@@ -215,7 +212,7 @@ class Vectors:
         rows = rows[order]
         columns = (self._column["doc"][rows], cosines[order], self._column["sort"][rows], self._column["path"][rows])
         found = zip(*(column.tolist() for column in columns), strict=True)
-        return [Near(doc, cosine, SORTS[sort], path) for doc, cosine, sort, path in found if math.isfinite(cosine)]
+        return [Found(doc, cosine, SORTS[sort], path) for doc, cosine, sort, path in found if math.isfinite(cosine)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import tantivy
 
@@ -22,7 +22,8 @@ from hotset.errors import DiskFull, StoreBusy, StoreFailed
 from hotset.index.analysis import CHAT, Question, exact, split
 from hotset.index.filters import SORTS, Numbers
 from hotset.index.generations import FilesDamaged
-from hotset.nouns.finding import Entry, Sort
+from hotset.index.hybrid import Found
+from hotset.nouns.finding import Entry
 
 VERSION = f"tantivy {version('tantivy')}, fields 2"
 """Its files are read by the version that wrote them; another number with other fields."""
@@ -63,14 +64,6 @@ class Terms:
 
     def __bool__(self) -> bool:
         return bool(self.loose or self.phrases)
-
-
-class Found(NamedTuple):
-    doc: int
-    score: float
-    sort: Sort
-    path: int | None = None
-    """Its number, where the entry is folded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,11 +247,11 @@ def _sifted(searcher: Any, hits: Sequence[tuple[float, Any]], sets: Mapping[str,
     """Those hits whose numbers are in these sets."""
     if not hits:
         return
-    addresses = [address for _, address in hits]
-    column = {name: searcher.fast_field_values(name, addresses) for name in ("doc", "sort", "path", *sets)}
-    for at, (score, _) in enumerate(hits):
+    scores, addresses = zip(*hits, strict=True)
+    column = {name: searcher.fast_field_values(name, list(addresses)) for name in ("doc", "sort", "path", *sets)}
+    for at, found in enumerate(zip(column["doc"], scores, map(SORTS.__getitem__, column["sort"]), column["path"], strict=True)):
         if all(column[name][at] in numbers for name, numbers in sets.items()):
-            yield Found(column["doc"][at], score, SORTS[column["sort"][at]], column["path"][at])
+            yield Found(*found)
 
 
 class WordsWriter:
