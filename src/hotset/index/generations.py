@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import apsw
@@ -106,6 +107,7 @@ class Generations:
             return number(connection, sql, (generation.folded,)) / max(1, every)
 
 
+@lru_cache(maxsize=8)
 def embedder_of(identity: str) -> str:
     try:
         return str(json.loads(identity)["embedder"])
