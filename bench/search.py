@@ -10,10 +10,9 @@ least. lancedb (PyPI) gets a virtual environment of its own in the user's cache 
 of its own, which also takes its time there; it is no dependency of hotset.
 
 Per method: entries a CPU second when building (with the embedding, where there are vectors); a durable addition of one entry;
-questions plain, with a filter (one session of twenty, and the later half) and, for hotset, in the hot and the warm tier, in full
-with nobody else asked in between (`alone_`), and with filters that all, half, a twentieth and a thousandth of the entries pass,
-each question with one of its own; how many of the ten nearest vectors are found; disk; memory that is not a file's, of a process
-that has only asked questions.
+questions plain, with a filter (one session of twenty, and the later half) and, for hotset, in the hot and the warm tier and with
+filters that all, half, a twentieth and a thousandth of the entries pass, each question with one of its own; how many of the ten
+nearest vectors are found; disk; memory that is not a file's, of a process that has only asked questions.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ _MORE_TEXT = (
 _SUFFIXES = frozenset((".py", ".pyi", ".md", ".rst", ".js", ".ts", ".h", ".json"))
 _STRETCH = 420  # characters
 _LONGEST_LINE = 1000
-_QUESTIONS = 200
+_QUESTIONS = 600  # in twelve turns: a slow minute of the machine is not all of it
 _FIRST = 20
 _IN_A_ROW = 50  # questions that a method is asked before the next one's turn
 _RECALL_QUESTIONS = 100
@@ -170,7 +169,6 @@ class Hotset:
         for tier, deadline in (("hot", 0.0015), ("warm", 0.015)):
             taken = [self._in_time(each, deadline) for each in questions]
             figures |= {f"{tier}_p{share}_ms": _ms(quantile(taken, share / 100)) for share in (50, 95)}
-        figures |= self._alone(questions)
         figures |= self._filtered(questions, len(vectors))
         figures["recall10"] = self._recall(questions[:_RECALL_QUESTIONS], vectors)
         asked = json.dumps([each.words for each in questions[:50]])
@@ -184,12 +182,6 @@ class Hotset:
         """One hit fewer than before: else the answer of a moment ago would be given again."""
         query = Query(question.words, most=_FOUND - 1, deadline=deadline)
         return _timed(lambda: self._index.search(query))[0]
-
-    def _alone(self, questions: Sequence[Question]) -> dict[str, float]:
-        """As in a process that only serves searches. Words in another order are another question."""
-        backwards = [" ".join(reversed(each.words.split())) for each in questions]
-        taken = [_timed(partial(self._index.search, Query(words, most=_FOUND, deadline=10.0)))[0] for words in backwards]
-        return {f"alone_p{share}_ms": _ms(quantile(taken, share / 100)) for share in (50, 95)}
 
     def _filtered(self, questions: Sequence[Question], many: int) -> dict[str, float]:
         """Another filter for each question, as far as there are that many: what is kept of the last ones counts for little."""
