@@ -1,7 +1,7 @@
 """Hybrid search over real text, against each of its parts alone and a hybrid database, all in one run.
 
     make bench-search
-    HOTSET_BENCH_LARGE=1 make bench-search      a million entries, too: an hour, 3 GB of disk
+    HOTSET_BENCH_LARGE=1 make bench-search      a million entries, too: half an hour, 3 GB of disk
 
 Entries are stretches of about 145 tokens of installed packages' sources; a question is four words of one of them. Methods take
 turns, 50 questions each: a noisy machine is equally noisy for all, and none is measured with another's data in the processor's
