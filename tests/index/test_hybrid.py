@@ -131,7 +131,7 @@ def test_an_answer_is_given_again_until_something_changes(tmp_path):
 
 
 def _ranked(doc, score):
-    return Ranked(doc, score, None, score, Found(doc, score, Sort.CODE))
+    return Ranked(Found(doc, score, Sort.CODE), score, None, score)
 
 
 def test_a_file_that_the_question_names_is_lifted_and_so_is_the_best_stretch_of_one_with_several_finds():

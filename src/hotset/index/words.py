@@ -251,11 +251,11 @@ def _sifted(searcher: Any, hits: Sequence[tuple[float, Any]], sets: Mapping[str,
     """Those hits whose numbers are in these sets."""
     if not hits:
         return
-    scores, addresses = zip(*hits, strict=True)
-    column = {name: searcher.fast_field_values(name, list(addresses)) for name in ("doc", "sort", "path", *sets)}
-    for at, found in enumerate(zip(column["doc"], scores, map(SORTS.__getitem__, column["sort"]), column["path"], strict=True)):
+    addresses = [address for _, address in hits]
+    column = {name: searcher.fast_field_values(name, addresses) for name in ("doc", "sort", "path", *sets)}
+    for at, ((score, _), doc, sort, path) in enumerate(zip(hits, column["doc"], column["sort"], column["path"], strict=True)):
         if all(column[name][at] in numbers for name, numbers in sets.items()):
-            yield Found(*found)
+            yield Found(doc, score, SORTS[sort], path)
 
 
 class WordsWriter:
