@@ -76,6 +76,21 @@ def test_another_embedder_makes_a_new_generation_while_the_old_one_serves(folder
         assert len(list(folder.glob("generation-*"))) == 1
 
 
+def test_vectors_of_another_form_are_not_read_and_made_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("hotset.index.vectors.VERSION", 1)
+    with LocalIndex(tmp_path / "index", _OLD, folds=False) as index:
+        index.add(_entries(0, 50))
+        index.fold()
+        assert not _lacks(index)
+    monkeypatch.undo()
+    with LocalIndex(tmp_path / "index", _OLD, folds=False) as index:
+        assert _lacks(index) == {"meaning"}
+        assert _finds(index, 7)
+        assert not index.troubles()
+        assert index.fold()
+        assert not _lacks(index)
+
+
 def test_a_new_generation_that_was_cut_off_is_continued(folder):
     class Failing(HashingEmbedder):
         def embed(self, texts):

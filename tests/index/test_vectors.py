@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from hotset.errors import BadInput
 from hotset.index.filters import Numbers
 from hotset.index.generations import FilesDamaged
-from hotset.index.vectors import _BLOCK, _SIGNED_FROM, Vectors, VectorsWriter, _least
+from hotset.index.vectors import _SIGNED_FROM, Vectors, VectorsWriter
 
 _ANY = Numbers()
+_MANY = 2 * _SIGNED_FROM
 
 
 def _random(many, size, seed=1):
@@ -63,8 +64,7 @@ def _right(folder, vectors, candidates):
 
 @pytest.mark.parametrize("size", [100, 384, 768])
 def test_among_many_vectors_nine_of_the_nearest_ten_are_found(tmp_path, size):
-    """Also of a size whose signs differ in more places than a byte can count."""
-    vectors = _random(_BLOCK + 1000, size)
+    vectors = _random(_MANY + 1000, size)
     _written(tmp_path, vectors, 10, _SIGNED_FROM - 11, 2, 3000).close()
     assert _right(tmp_path, vectors, 1000) >= 0.9 * 400
 
@@ -73,11 +73,31 @@ def test_among_many_vectors_nine_of_the_nearest_ten_are_found(tmp_path, size):
 def shared(tmp_path_factory):
     """Rows of three blocks, some of them empty, with a vector for each."""
     folder = tmp_path_factory.mktemp("vectors")
-    vectors = _random(2 * _BLOCK + 3000, 64)
-    writer = _written(folder, vectors, _SIGNED_FROM)
-    writer.forget(range(0, len(vectors), 11))
-    writer.close()
-    return Vectors(folder, 64, len(vectors)), vectors
+    vectors = _random(2 * _MANY + 3000, 64)
+    with pytest.MonkeyPatch.context() as patched:
+        _shorten_blocks(patched)
+        writer = _written(folder, vectors, 5, _SIGNED_FROM, 1, 2, 3999)
+        writer.forget(range(0, len(vectors), 11))
+        writer.close()
+        yield Vectors(folder, 64, len(vectors)), vectors
+
+
+def _shorten_blocks(patched):
+    for name, rows in (("", 1), ("_WORDS", 64), ("_BYTES", 8)):
+        patched.setattr(f"hotset.index.vectors._BLOCK{name}", _MANY // rows)
+
+
+def test_signs_are_right_however_rows_came(tmp_path, monkeypatch):
+    _shorten_blocks(monkeypatch)
+    vectors = _random(2 * _MANY + 77, 64)
+    _written(tmp_path, vectors, 9, _SIGNED_FROM, 1, 5, 8, 3000, 1077, 3, 4093).close()
+    signs = np.fromfile(tmp_path / "signs", np.uint8)
+    rows = np.unpackbits(signs, bitorder="little").reshape(3, 64, _MANY).transpose(0, 2, 1).reshape(-1, 64)
+    right = vectors > np.fromfile(tmp_path / "middle", np.float32)
+    first = 9 + _SIGNED_FROM
+    assert (rows[:first] == right[:first]).mean() > 0.99  # made of bytes, which are rounded
+    assert (rows[first : len(vectors)] == right[first:]).all()
+    assert not rows[len(vectors) :].any()
 
 
 _FILTERS = st.builds(
@@ -89,7 +109,7 @@ _FILTERS = st.builds(
 )
 
 
-@given(_FILTERS, st.integers(0, 2 * _BLOCK + 2999), st.integers(0, 4), st.integers(10, 900))
+@given(_FILTERS, st.integers(0, 2 * _MANY + 2999), st.integers(0, 4), st.integers(10, 900))
 def test_a_row_that_may_be_shown_is_nearest_to_itself_and_no_other_row_is_shown(shared, only, asked, hides, candidates):
     searched, vectors = shared
     near = _docs(searched.nearest(vectors[asked], only, frozenset(), 5, candidates))
@@ -113,7 +133,7 @@ def test_a_row_that_may_be_shown_is_nearest_to_itself_and_no_other_row_is_shown(
 
 
 def test_what_was_forgotten_takes_no_place_among_the_candidates(tmp_path):
-    vectors = _random(_BLOCK + 1000, 64)
+    vectors = _random(_MANY + 1000, 64)
     writer = _written(tmp_path, vectors)
     order = np.argsort(-(vectors @ vectors[0])).tolist()
     writer.forget(order[:400])
@@ -123,15 +143,8 @@ def test_what_was_forgotten_takes_no_place_among_the_candidates(tmp_path):
     assert not set(found) & set(order[:400])
 
 
-def test_two_threads_find_what_one_finds(shared, monkeypatch):
-    searched, vectors = shared
-    alone = [searched.nearest(query, _ANY, frozenset(), 20, 300) for query in vectors[:30]]
-    monkeypatch.setattr("hotset.index.vectors._SHARED_FROM", 1)
-    assert [searched.nearest(query, _ANY, frozenset(), 20, 300) for query in vectors[:30]] == alone
-
-
 def test_a_row_that_is_forgotten_is_not_shown_by_a_filter_that_was_asked_before(tmp_path):
-    many = _BLOCK + 1000
+    many = _MANY + 1000
     vectors = _random(many, 64)
     writer = _written(tmp_path, vectors)
     searched = Vectors(tmp_path, 64, many)
@@ -142,22 +155,8 @@ def test_a_row_that_is_forgotten_is_not_shown_by_a_filter_that_was_asked_before(
     assert all(_docs(searched.nearest(vectors[3], only, frozenset(), 1, 100)) != [3] for only in filters)
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(1, 25_000), st.sampled_from([1, 2, 3, 17, 47]), st.integers(0, 46))
-def test_about_as_many_as_wanted_are_the_least_also_where_only_every_so_manyth_counts(seed, many, every, first):
-    distances = np.full(40_000, 255, np.uint8)
-    counting = distances[first % every :: every]
-    counting[:] = np.random.default_rng(seed).binomial(250, 0.5, len(counting))
-    least = _least(distances, many)
-    wanted = min(many, len(counting))
-    cut = np.sort(counting)[wanted - 1]
-    assert len(least) <= max(2 * wanted, int(np.count_nonzero(counting <= cut)))
-    assert 2 * len(least) >= wanted
-    assert distances[least].max() < 255
-    assert set(least) == set(np.flatnonzero(distances <= distances[least].max()))
-
-
 def test_filters_and_removed_rows_hold_also_where_signs_are_looked_at(tmp_path):
-    many = _BLOCK + 7000
+    many = _MANY + 7000
     vectors = _random(many, 64)
     writer = _written(tmp_path, vectors, _SIGNED_FROM)
     forgotten = _docs(Vectors(tmp_path, 64, many).nearest(vectors[3], _ANY, frozenset(), 5, 500))

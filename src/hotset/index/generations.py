@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -108,11 +108,15 @@ class Generations:
 
 
 @lru_cache(maxsize=8)
-def embedder_of(identity: str) -> str:
+def made_by(identity: str) -> Mapping[str, Any]:
     try:
-        return str(json.loads(identity)["embedder"])
-    except (ValueError, KeyError, TypeError):
-        return ""
+        return dict(json.loads(identity))
+    except (ValueError, TypeError):
+        return {}
+
+
+def embedder_of(identity: str) -> str:
+    return str(made_by(identity).get("embedder", ""))
 
 
 def serving(connection: apsw.Connection) -> Generation | None:

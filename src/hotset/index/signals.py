@@ -15,13 +15,14 @@ from pathlib import Path
 import numpy as np
 
 from hotset.errors import StoreFailed
+from hotset.index import vectors
 from hotset.index.breaker import Breaker
 from hotset.index.closely import Closely
 from hotset.index.embed.port import Embedder
 from hotset.index.embed.table import Table
 from hotset.index.entries import by_number, tail_numbers
 from hotset.index.filters import Numbers
-from hotset.index.generations import Generation, embedder_of
+from hotset.index.generations import Generation, made_by
 from hotset.index.hybrid import Found
 from hotset.index.questions import Questions
 from hotset.index.rows import Rows
@@ -98,8 +99,9 @@ class ByMeaning:
         self._tail: OrderedDict[int, Floats] = OrderedDict()
 
     def serves(self, generation: Generation) -> bool:
-        """Vectors of another embedder do not compare with ours."""
-        return embedder_of(generation.identity) == self._embedder.id
+        """Vectors of another embedder do not compare with ours, and files of another form are not read."""
+        made = made_by(generation.identity)
+        return made.get("embedder") == self._embedder.id and made.get("vectors") == vectors.VERSION
 
     def is_quick(self, view: View) -> bool:
         """It answers in less time than two threads lose by waiting for each other."""

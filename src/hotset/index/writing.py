@@ -26,7 +26,7 @@ from hotset.index.words import Document, WordsWriter
 from hotset.nouns.finding import Entry
 
 _AT_ONCE = 16_384  # entries in memory, with their vectors
-_COMMITTED = 65_536  # entries: each commit is a segment of full text, and each segment makes every search longer
+_COMMITTED = 131_072  # entries: each commit is a segment of full text, and each segment makes every search longer
 _EMBED_AT_ONCE = 256
 _WASTED = 0.5  # of the rows are empty: then a new generation is smaller and faster
 _WASTED_LEAST = 10_000
