@@ -170,27 +170,32 @@ class Signals:
         one, which saves a millisecond: full text is here and takes a bounded time.
         """
         patience = max(0.0, until - time.monotonic())
-        asked: Future[list[Found]] | None = None
+        by_words = by_meaning = asked = None
         if meaning is not None and self.breakers["meaning"].allows():
-            asked = self._pool.submit(meaning) if apart else _done(meaning)
-        by_words = self._words(words) if words is not None and self.breakers["words"].allows() else None
-        by_meaning = self._meaning(asked, until, patience) if asked is not None else None
+            if apart:
+                asked = self._pool.submit(meaning)
+            else:
+                by_meaning = self._here("meaning", meaning, Exception)
+        if words is not None and self.breakers["words"].allows():
+            by_words = self._here("words", words, StoreFailed)
+        if asked is not None:
+            by_meaning = self._there(asked, until, patience)
         silent = {"words": words is not None and by_words is None, "meaning": meaning is not None and by_meaning is None}
         return by_words or [], by_meaning or [], frozenset(name for name, lacks in silent.items() if lacks)
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _words(self, words: _Look) -> list[Found] | None:
+    def _here(self, name: str, look: _Look, failures: type[Exception]) -> list[Found] | None:
         try:
-            scored = words()
-        except StoreFailed as error:
-            self._note("words", error)
+            found = look()
+        except failures as error:
+            self._note(name, error)
             return None
-        self._note("words", None)
-        return scored
+        self._note(name, None)
+        return found
 
-    def _meaning(self, asked: Future[list[Found]], until: float, patience: float) -> list[Found] | None:
+    def _there(self, asked: Future[list[Found]], until: float, patience: float) -> list[Found] | None:
         try:
             error = asked.exception(max(0.0, until - time.monotonic()))
         except TimeoutError:
@@ -208,13 +213,3 @@ class Signals:
         else:
             self.failed[name] = error
             self.breakers[name].failed()
-
-
-def _done(act: _Look) -> Future[list[Found]]:
-    """What it gave or how it failed, at once."""
-    done: Future[list[Found]] = Future()
-    try:
-        done.set_result(act())
-    except Exception as error:
-        done.set_exception(error)
-    return done

@@ -129,7 +129,7 @@ class Vectors:
 
     def _shown_of_many(self, rows: Bits, removed: _Rows) -> Bits:
         alive = self._column["alive"]
-        if not alive.all():
+        if not alive.min():  # `all` takes four times as long
             rows = rows & packed(alive != 0)
         return without(rows, removed) if len(removed) else rows
 
@@ -154,7 +154,7 @@ class Vectors:
         distances = np.empty((self._looked_at.bit_length(), len(among)), np.uint64)
         for block, signs in enumerate(self._signs):
             part = slice(block * _BLOCK_WORDS, min((block + 1) * _BLOCK_WORDS, len(among)))
-            if among[part].any():  # else whatever stands there is not looked at
+            if np.count_nonzero(among[part]):  # else whatever stands there is not looked at
                 differing = signs[numbers, : part.stop - part.start]
                 np.invert(differing[:likewise], out=differing[:likewise])
                 for bit, summed in zip(distances, sums(differing), strict=True):

@@ -254,7 +254,7 @@ def _sifted(searcher: Any, hits: Sequence[tuple[float, Any]], sets: Mapping[str,
     addresses = [address for _, address in hits]
     column = {name: searcher.fast_field_values(name, addresses) for name in ("doc", "sort", "path", *sets)}
     for at, ((score, _), doc, sort, path) in enumerate(zip(hits, column["doc"], column["sort"], column["path"], strict=True)):
-        if all(column[name][at] in numbers for name, numbers in sets.items()):
+        if not sets or all(column[name][at] in numbers for name, numbers in sets.items()):
             yield Found(doc, score, SORTS[sort], path)
 
 

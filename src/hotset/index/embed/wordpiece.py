@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -35,6 +36,10 @@ def counts_of(texts: Sequence[str], most: int) -> tuple[Tokens, Tokens, list[int
     At most so many tokens of a text are looked at. One sort for all texts: one for each would take longer than the sums.
     """
     flat, lengths = _flat(texts, most)
+    if len(texts) == 1:  # a question, of a few words
+        counts = sorted(Counter(flat.tolist()).items())
+        tokens, often = np.array(counts, np.intp).reshape(-1, 2).T
+        return tokens, often, [len(counts)]
     keys = np.arange(0, len(texts) * _TOKENS, _TOKENS).repeat(lengths)
     keys += flat
     keys.sort()
@@ -50,7 +55,7 @@ def _flat(texts: Sequence[str], most: int) -> tuple[Tokens, Tokens]:
     """The tokens of all texts in one row, and how many of them are each text's."""
     flat, lengths = _tokenizer().encode_batch_flat([_readable(text) for text in texts], add_special_tokens=False)
     ids, lengths = flat.astype(np.intp), lengths.astype(np.intp)
-    if lengths.max(initial=0) <= most:
+    if len(ids) <= most or lengths.max() <= most:
         return ids, lengths
     place = np.arange(len(ids)) - (lengths.cumsum() - lengths).repeat(lengths)
     return ids[place < most], np.minimum(lengths, most)
