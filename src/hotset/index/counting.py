@@ -24,7 +24,7 @@ def packed(rows: NDArray[np.bool_]) -> Bits:
 
 def unpacked(bits: Bits) -> NDArray[np.intp]:
     """Where rows are set."""
-    return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little").view(np.bool_))  # 8 times as fast as of bytes
+    return np.unpackbits(bits.view(np.uint8), bitorder="little").view(np.bool_).nonzero()[0]  # 8 times as fast as of bytes
 
 
 def without(bits: Bits, rows: NDArray[np.intp]) -> Bits:
@@ -63,7 +63,7 @@ def least(sums: Sequence[Bits], among: Bits, many: int) -> Bits:
     for bit in reversed(sums):
         high = perhaps & bit
         low = perhaps ^ high
-        lower = int(np.bitwise_count(low).sum(dtype=np.int64))
+        lower = int(np.add.reduce(np.bitwise_count(low), dtype=np.uint32))
         if found + lower >= many:
             perhaps = low
         else:

@@ -177,4 +177,4 @@ def _said(names: Mapping[int, frozenset[str]], asked: frozenset[str]) -> dict[in
 
 
 def _says(entry: Entry, asked: Question) -> bool:
-    return says(f"{entry.title}\n{entry.text}", asked.phrases)
+    return not asked.phrases or says(f"{entry.title}\n{entry.text}", asked.phrases)

@@ -147,7 +147,7 @@ class Vectors:
     def _candidates(self, query: Floats, among: Bits, many: int) -> _Rows:
         """About so many of these rows, by their signs in the numbers that tell most."""
         apart = query - self._middle
-        telling = np.argpartition(np.abs(apart), -self._looked_at)[-self._looked_at :]
+        telling = np.abs(apart).argpartition(-self._looked_at)[-self._looked_at :]
         above = apart[telling] > 0
         numbers = np.concatenate((telling[above], telling[~above]))
         likewise = int(np.count_nonzero(above))
@@ -169,9 +169,9 @@ class Vectors:
         cosines *= self._column["scale"][rows]
         cosines[self._column["alive"][rows] == 0] = -np.inf
         if len(rows) > limit:
-            best = np.argpartition(cosines, -limit)[-limit:]
+            best = cosines.argpartition(-limit)[-limit:]
             rows, cosines = rows[best], cosines[best]
-        order = np.argsort(-cosines, kind="stable")
+        order = (-cosines).argsort(kind="stable")
         rows = rows[order]
         columns = (self._column["doc"][rows], cosines[order], self._column["sort"][rows], self._column["path"][rows])
         found = zip(*(column.tolist() for column in columns), strict=True)

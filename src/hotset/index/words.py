@@ -165,7 +165,7 @@ class Words:
         with _in_our_words(self._folder):
             often = {term: int(self._searcher.doc_freq(_LOOSE, term)) for term in asked.loose}
         rare = tuple(term for term, said in often.items() if said <= _SAID_BY_MANY * documents)
-        return replace(asked, loose=rare) if any(often[term] for term in rare) else asked
+        return replace(asked, loose=rare) if len(rare) < len(often) and any(often[term] for term in rare) else asked
 
     def search(self, asked: Terms, only: Numbers, hidden: frozenset[int], upto: int, limit: int) -> list[Found]:
         """The best that are not hidden and have numbers up to `upto`, best first."""
