@@ -36,7 +36,7 @@ _THREADS = 4  # searches at once; one that a slow embedder holds is one less
 _FAIR_SECONDS = 0.1  # who is given less and does not answer has not failed: the machine may be busy
 _TAIL_EMBEDDED = 512  # entries beyond the folded ones whose meaning is looked at: the last ones, 20 ms at worst
 _TAIL_KEPT = 4096
-_QUICK_ROWS = 200_000  # vectors, 3 ms. Of 100,000 both signals take 3.2 ms one after the other, 3.4 side by side; p95 4.4 and 5.5
+_QUICK_ROWS = 200_000  # vectors. Of 100,000 both signals take 3.0 ms one after the other and side by side; p95 4.3 and 5.4
 _SCORE = attrgetter("score")
 _Look = Callable[[], list[Found]]
 

@@ -21,7 +21,7 @@ class Effort:
     """What a search does."""
 
     candidates: int
-    """Vectors that are looked at closely, at least: of 100,000, 1,000 hold 97 to 99 % of the nearest ten."""
+    """Vectors that are looked at closely, at least: of 100,000, 1,000 hold 98 % of the nearest ten of four words."""
     share: float
     """And of very many so many."""
     found: int
@@ -36,7 +36,7 @@ class Effort:
 class Tier(Enum):
     HOT = Effort(candidates=0, share=0.0, found=0, embeds_tail=False)
     WARM = Effort(candidates=400, share=0.001, found=30, embeds_tail=False)
-    FULL = Effort(candidates=1000, share=0.003, found=40, embeds_tail=True)
+    FULL = Effort(candidates=1000, share=0.004, found=40, embeds_tail=True)
 
 
 _HOT_SECONDS = 0.002  # less than that leaves no time to ask anybody
