@@ -33,6 +33,14 @@ def test_the_least_are_as_many_as_wanted_and_all_that_are_like_the_last(seed, ro
     assert found.tolist() == list(right)
 
 
+@pytest.mark.parametrize("last", range(16))
+def test_where_as_many_as_wanted_have_sums_up_to_one_no_other_is_among_them(last):
+    numbers = np.random.default_rng(1).integers(0, 16, 500)
+    planes = [packed((numbers >> bit) & 1 == 1) for bit in range(4)]
+    right = np.flatnonzero(numbers <= last)
+    assert unpacked(least(planes, packed(np.ones(500, np.bool_)), len(right))).tolist() == right.tolist()
+
+
 @given(st.lists(st.booleans(), min_size=1, max_size=300), st.data())
 def test_rows_come_back_as_they_were_put_in(rows, data):
     assert unpacked(packed(np.array(rows))).tolist() == [row for row, is_set in enumerate(rows) if is_set]

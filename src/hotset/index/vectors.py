@@ -78,10 +78,6 @@ class Vectors:
         self._lock = threading.Lock()
         self._fitting: OrderedDict[Numbers, _Fitting] = OrderedDict()
 
-    @property
-    def rows(self) -> int:
-        return self._rows
-
     def nearest(self, query: Floats, only: Numbers, hidden: frozenset[int], limit: int, candidates: int) -> list[Found]:
         """The nearest that are alive, not hidden and fit, nearest first; their scores are cosines."""
         if not self._rows or only.nothing:
@@ -90,10 +86,6 @@ class Vectors:
         if fitting.few is not None:
             return self._ranked(query, self._shown(fitting.few, removed), limit)
         return self._ranked(query, self._candidates(query, self._shown_of_many(fitting.many, removed), candidates), limit)
-
-    def exact(self, query: Floats, limit: int) -> list[Found]:
-        """By bytes alone: what candidates are measured against."""
-        return self._ranked(query, np.flatnonzero(self._column["alive"]), limit)
 
     def _those(self, only: Numbers) -> _Fitting:
         """Which rows fit: worked out once for a filter, as long as it is one of the last."""
@@ -185,6 +177,7 @@ class _Fitting:
     few: _Rows | None
     """In order, where they are few."""
     many: Bits
+    """Where they are not."""
 
 
 class VectorsWriter:
@@ -305,7 +298,7 @@ def checked(vectors: Floats, size: int) -> None:
 def _looked_at(size: int) -> int:
     """Of how many numbers the signs are counted: about a sixth, but not too few, and one fewer than a power of two."""
     bits = max(_LEAST_BITS, round(math.log2(size / _LOOKED_AT)))
-    return (1 << min(bits, int(math.log2(size + 1)))) - 1
+    return (1 << min(bits, (size + 1).bit_length() - 1)) - 1
 
 
 def _conditions(only: Numbers) -> Iterator[tuple[str, _Condition]]:

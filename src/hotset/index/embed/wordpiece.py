@@ -36,7 +36,7 @@ def counts_of(texts: Sequence[str], most: int) -> tuple[Tokens, Tokens, list[int
     At most so many tokens of a text are looked at. One sort for all texts: one for each would take longer than the sums.
     """
     flat, lengths = _flat(texts, most)
-    if len(texts) == 1:  # a question, of a few words
+    if len(texts) == 1:  # a question, of a few words: a quarter of the time
         counts = sorted(Counter(flat.tolist()).items())
         tokens, often = np.array(counts, np.intp).reshape(-1, 2).T
         return tokens, often, [len(counts)]
