@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import chdir, closing, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.cli.ending import run
 from hotset.surfaces.cli.tree import hotset
 from hotset.testing import ScriptedUpstream
+from tests.waiting import wait_until
 
 NOW = 1_790_000_000.0
 LARGE = "\n".join(f"{number:05d} a line of a large file" for number in range(2000))
@@ -203,13 +204,3 @@ def turn(store: SqliteStore, messages: list[dict[str, Any]], answer: dict[str, A
     raw = json.dumps(reply).encode()
     read = dialect.read(raw, streamed=False)
     store.keep(Answered(kept.turn, when + 2, Outcome.DONE, 200, raw, read)).result(10)
-
-
-def wait_until(true: Callable[[], object], seconds: float = 20.0) -> None:
-    """Polls: what is waited for happens in another process."""
-    import time  # noqa: PLC0415
-
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)

@@ -7,7 +7,8 @@ import signal
 import subprocess
 
 from hotset.testing.demo.stage import empty_folder
-from tests.cli.conftest import Desk, wait_until
+from tests.cli.conftest import Desk
+from tests.waiting import wait_until
 
 
 def test_the_demonstration_shows_that_nothing_is_lost_and_goes_on_serving(desk: Desk):

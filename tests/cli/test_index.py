@@ -16,7 +16,8 @@ import pytest
 
 from hotset.nouns.finding import Entry, EntryId, Query, Sort
 from hotset.runtime.following import open_index
-from tests.cli.conftest import Desk, Ran, in_a_process, wait_until
+from tests.cli.conftest import Desk, Ran, in_a_process
+from tests.waiting import wait_until
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"[:36]
 FILES = {

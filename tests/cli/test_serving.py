@@ -9,11 +9,11 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Desk, Served, wait_until
+from tests.cli.conftest import Desk, Served
+from tests.waiting import lives, wait_until
 
 TELL = "import json, os; print(json.dumps(dict(os.environ)))"
 ASK = """
@@ -39,14 +39,6 @@ WAIT = "import os, sys; open(sys.argv[1], 'w').write(os.environ['ANTHROPIC_BASE_
 
 def python(code: str, *arguments: str) -> tuple[str, ...]:
     return (sys.executable, "-c", code, *arguments)
-
-
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[-1][:3] if Path("/proc").exists() else True
 
 
 def proxy_pid(desk: Desk) -> int:
@@ -249,12 +241,12 @@ def test_the_proxy_ends_when_wrap_is_killed(desk: Desk, to_upstream, tmp_path):
     wrapped = desk.start("wrap", *python(WAIT, str(there)), env=to_upstream, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
     wait_until(there.exists)
     pid = proxy_pid(desk)
-    assert alive(pid)
+    assert lives(pid)
 
     wrapped.kill()
     wrapped.wait(10)
 
-    wait_until(lambda: not alive(pid))
+    wait_until(lambda: not lives(pid))
     assert wrapped.stdin is not None
     wrapped.stdin.close()
 
@@ -271,11 +263,11 @@ def test_a_proxy_that_two_wraps_share_stays_until_the_second_ends(desk: Desk, to
 
     first.communicate(timeout=20)
 
-    assert alive(pid)
+    assert lives(pid)
     with urllib.request.urlopen(first_there.read_text() + "/hotset/status", timeout=5) as answer:
         assert answer.status == 200
     second.communicate(timeout=20)
-    wait_until(lambda: not alive(pid))
+    wait_until(lambda: not lives(pid))
 
 
 @pytest.mark.row("V17")

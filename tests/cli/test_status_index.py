@@ -15,8 +15,9 @@ from hotset.nouns.finding import Entry, EntryId, Sort
 from hotset.runtime.following import open_index
 from hotset.sources.history.following import follow
 from hotset.store.sqlite import SqliteStore
+from tests.waiting import wait_until
 
-from .conftest import Desk, wait_until
+from .conftest import Desk
 
 HEAVY = ("numpy", "tantivy", "tokie", "tree_sitter")
 

@@ -23,8 +23,9 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from hotset.config import SERVERS, TOOLS
 from hotset.sources.tools.found.servers import add_servers
 from hotset.testing import Call, Say
-from tests.cli.conftest import Desk, desk, wait_until
+from tests.cli.conftest import Desk, desk
 from tests.runtime import notes_server
+from tests.waiting import wait_until
 
 __all__ = ["desk"]
 

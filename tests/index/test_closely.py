@@ -1,9 +1,8 @@
 """Hot entries are read once more while nobody works, and found by what they mean rather than by what they say."""
 
-import time
-
 import pytest
 from tests.embedders import DOCUMENTS, Knowing
+from tests.waiting import wait_until
 
 from hotset.index.local import LocalIndex, Rhythm
 from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
@@ -127,13 +126,6 @@ def test_nothing_is_read_while_somebody_works(tmp_path, knowing):
             index.add([Entry(EntryId(f"n{n}"), f"n{n}", Sort.PAGE, "a new one")])
             wait_until(lambda: index.state().lag == 0)
     assert knowing.read == []
-
-
-def wait_until(true, seconds=20.0):
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 class _Failing(HashingEmbedder):

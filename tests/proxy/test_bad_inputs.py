@@ -20,8 +20,8 @@ from hotset.testing import ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from tests.campaign import sample
 from tests.proxy.conftest import Pair
-from tests.proxy.test_killed import wait_until
 from tests.proxy.wire import DIALECTS, PATHS, Answer, call, post, question
+from tests.waiting import wait_until
 
 if sys.version_info >= (3, 14):
     from compression import zstd

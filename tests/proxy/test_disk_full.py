@@ -21,8 +21,9 @@ from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.proxy.address import ask
 from hotset.testing import RamStore, Say, ScriptedUpstream
-from tests.proxy.test_killed import Up, serving, wait_until
+from tests.proxy.test_killed import Up, serving
 from tests.proxy.wire import DIALECTS, post, question
+from tests.waiting import wait_until
 
 _MIB = 1 << 20
 _PROMPT = 150_000

@@ -11,8 +11,8 @@ from hotset.nouns.deposit import Answered, Asked
 from hotset.nouns.turn import Event
 from hotset.surfaces.proxy.address import ask
 from hotset.testing import RamStore, Say
-from tests.proxy.test_leaving import wait_until
 from tests.proxy.wire import DIALECTS, post, question
+from tests.waiting import wait_until
 
 
 class FailingStore(RamStore):

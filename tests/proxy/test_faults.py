@@ -18,8 +18,9 @@ from hotset.testing import Call, Say
 from hotset.testing.upstream.faults import ErrorEvent, Fin, Gate, Hold, Raw, Reset, Split, Status
 from tests.proxy.conftest import Pair
 from tests.proxy.talking import OURS, Talk, asked, assert_each_extends_the_one_before, code, read, retrieve
-from tests.proxy.test_leaving import _send, wait_until
+from tests.proxy.test_leaving import _send
 from tests.proxy.wire import DIALECTS
+from tests.waiting import wait_until
 
 SECRET = "return left + right + 1758018"
 """Stands in the middle of the file that was read, where no excerpt shows it."""

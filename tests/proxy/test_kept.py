@@ -9,8 +9,8 @@ import pytest
 from hotset.nouns.page import Kind
 from hotset.nouns.turn import Outcome
 from hotset.testing import Call, Say
-from tests.proxy.test_leaving import wait_until
 from tests.proxy.wire import DIALECTS, post, question
+from tests.waiting import wait_until
 
 LONG_RESULT = "".join(f"line {n}: some file content\n" for n in range(3000))
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ from hotset.testing.upstream.faults import Drip, Gate, Hold
 from hotset.testing.upstream.received import Received
 from tests.campaign import sample
 from tests.proxy.wire import DIALECTS, PATHS, question
+from tests.waiting import wait_until
 
 PATIENCE = 30.0
 _KILLS = 6
@@ -100,14 +101,6 @@ def _worked(pid: int) -> float:
     stat = Path(f"/proc/{pid}/stat")
     user, system = stat.read_text().rpartition(")")[2].split()[11:13] if stat.exists() else (0, 0)
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-
-
-def wait_until(true: Callable[[], object], seconds: float = PATIENCE) -> None:
-    """Polls: what is waited for happens in another process."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 
 import pytest
 
@@ -12,6 +11,7 @@ from hotset.store.port import Where
 from hotset.testing import Say
 from hotset.testing.upstream.faults import Gate, Hold
 from tests.proxy.wire import DIALECTS, PATHS, post, question
+from tests.waiting import wait_until
 
 _SOON = 2.0  # the upstream would hold on for ever; `make bench-overhead` measures how soon it really is
 
@@ -76,11 +76,3 @@ def test_a_client_that_leaves_in_the_middle_of_its_request_reaches_no_upstream(p
     assert post(world.address, "openai-chat", question("openai-chat", "the next one")).status == 200
     assert len(world.upstream.requests) == 2
     assert len(world.turns()) == 2
-
-
-def wait_until(true) -> None:
-    """For what happens while nobody waits for it."""
-    deadline = time.monotonic() + 5
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

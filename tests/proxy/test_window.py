@@ -15,8 +15,8 @@ from hotset.testing.upstream.faults import Gzipped
 from hotset.window.birth import content_id
 from hotset.window.tools import SPECS
 from tests.proxy.talking import OURS, Talk, asked, assert_each_extends_the_one_before, code, looking, tools, with_a_result
-from tests.proxy.test_leaving import wait_until
 from tests.proxy.wire import DIALECTS, call, post, question
+from tests.waiting import wait_until
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -25,8 +25,8 @@ from tests.proxy.talking import (
     with_a_result,
 )
 from tests.proxy.test_fail_open import FailingStore
-from tests.proxy.test_leaving import wait_until
 from tests.proxy.wire import DIALECTS
+from tests.waiting import wait_until
 
 
 @pytest.fixture(params=DIALECTS)

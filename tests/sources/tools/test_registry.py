@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.waiting import wait_until
 
 from hotset.nouns.tool import Life, Origin, Status
 from hotset.sources.tools.life import step
@@ -440,10 +441,3 @@ def test_a_process_that_is_killed_in_mid_write_costs_nothing_that_was_written(tm
 
 def started(folder: Path, tool: str, times: int) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, str(PROCESS), str(folder), tool, str(times)], stdout=subprocess.PIPE, text=True)
-
-
-def wait_until(true) -> None:
-    deadline = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

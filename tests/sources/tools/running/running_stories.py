@@ -1,13 +1,14 @@
-"""What the tests of running servers share: a warden for a story, servers to start, and whether a process lives."""
+"""What the tests of running servers share: a warden for a story, servers to start, and what is left of them."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
+
+from tests.waiting import lives
 
 from hotset.nouns.tool import Stdio
 from hotset.sources.tools.running.processes import ServerProcess, Warden
@@ -36,13 +37,6 @@ async def started(warden: Warden, kind: str, folder: Path) -> ServerProcess:
     return await warden.start(server(kind, folder), cwd=str(folder))
 
 
-def lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
-
-
 def pids(folder: Path) -> set[int]:
     """That servers left there."""
     return {int(path.name) for path in folder.iterdir() if path.name.isdigit()}
@@ -51,13 +45,6 @@ def pids(folder: Path) -> set[int]:
 def left(folder: Path) -> set[int]:
     """Those of them that live."""
     return {pid for pid in pids(folder) if lives(pid)}
-
-
-def wait_until(holds: Callable[[], bool], seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it did not come to be"
-        time.sleep(0.01)
 
 
 def children(pid: int) -> set[int]:

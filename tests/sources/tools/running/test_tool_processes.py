@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from running_stories import children, descriptors, left, lives, pids, server, started, told, wait_until
+from running_stories import children, descriptors, left, pids, server, started, told
+from tests.waiting import lives, wait_until
 
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import Stdio
