@@ -33,6 +33,11 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _MEMORY)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: a third of a test's time is waiting for other processes."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _tokenizer() -> None:
     """Is loaded: on a busy machine the first plan of a process would wait for it longer than a call waits for its plan."""

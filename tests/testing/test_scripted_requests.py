@@ -64,7 +64,11 @@ def test_a_body_that_is_no_json_is_refused_in_the_dialects_own_words():
     assert json.loads(refused.body)["error"]["type"] == "invalid_request_error"
 
 
-@pytest.mark.parametrize("sent", [b"nonsense\r\n\r\n", b"POST / HTTP/1.1\r\ncontent-length: many\r\n\r\n"])
+@pytest.mark.parametrize(
+    "sent",
+    [b"nonsense\r\n\r\n", b"POST / HTTP/1.1\r\ncontent-length: many\r\n\r\n", b"\x16\x03\x01"],
+    ids=["words", "length", "TLS"],
+)
 def test_what_is_no_http_is_refused(sent):
     with ScriptedUpstream() as upstream, connect(upstream) as client:
         client.sendall(sent)

@@ -163,6 +163,10 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     async def _read(self) -> Arrival:
+        while not self._buffer:
+            await self._more()
+        if not self._buffer[:1].isalpha():
+            raise Unreadable  # at once: who speaks TLS to this port sends no line, and waits for an answer
         arrival = _parsed(await self._until(b"\r\n\r\n"))
         if arrival.header("expect").lower() == "100-continue":
             assert self._transport is not None
