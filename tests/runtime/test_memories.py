@@ -446,6 +446,7 @@ def test_whoever_asks_for_more_is_told_what_the_answers_before_did_not_tell(
 ):
     told_many(store, clock() - DAY)
     follow(store, index, time.monotonic() + 10)
+    index.fold()  # between two answers it would change the order of what is almost equally near
     query = "which boats are painted red?"
     answers = [memories.recall(query, max_tokens=400, more=more) for more in range(4)]
     ids = [{id for id, layer in answer.shown.items() if layer is Layer.FULL} for answer in answers]
