@@ -290,10 +290,10 @@ def test_a_server_that_does_not_hear_anything_is_killed(tmp_path, kind):
 @pytest.mark.parametrize("kind", ["daemon", "family", "hopper"])
 def test_what_a_server_leaves_behind_is_gone_when_it_is_closed(tmp_path, kind):
     async def story(warden):
-        other = await started(warden, "echo", tmp_path)
-        channel = await started(warden, kind, tmp_path)
-        await channel.send(b"{}")
-        await channel.receive()
+        other, channel = await started(warden, "echo", tmp_path), await started(warden, kind, tmp_path)
+        for each in (other, channel):
+            await each.send(b"{}")
+            await each.receive()
         await channel.close()
         remaining = left(tmp_path)
         await other.send(b"{}")
