@@ -283,14 +283,17 @@ if child: os.waitpid(child, 0)
     assert [turn.outcome for turn in _turns(tmp_path / "data")] == [Outcome.DONE]
 
 
-def test_a_program_that_never_closes_anything_ends_at_once_and_loses_nothing(tmp_path, upstream):
+@pytest.mark.parametrize("last", ["", "concurrent.futures.ThreadPoolExecutor().submit(time.sleep, 3)"], ids=["at once", "later"])
+def test_a_program_that_never_closes_anything_ends_and_loses_nothing(tmp_path, upstream, last):
+    """Also where its end takes a while: then it starts no threads any more, and our background would like some."""
     up = upstream([ASKS, Say("Done.")])
     program = f"""
-import anthropic, hotset, os
+import anthropic, concurrent.futures, hotset, os, time
 os.chdir({str(tmp_path)!r})
 client = hotset.wrap(anthropic.Anthropic(base_url={up.anthropic_url!r}, api_key="k"))
 print(client.messages.create(model="claude-sonnet-5", max_tokens=900, tools={TOOLS["anthropic"]!r},
     messages=[dict(role="user", content="hi")]).content[-1].text)
+{last}
 """
     environment = {**os.environ, "HOTSET_DATA": str(tmp_path / "data")}
     told = subprocess.run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 _log = logging.getLogger("hotset")
@@ -45,4 +46,15 @@ class Background:
         try:
             await work
         except Exception as error:  # the supervisor: nobody above could do anything about it
-            self._failed(name, error)
+            if not (isinstance(error, RuntimeError) and _is_ending()):
+                self._failed(name, error)
+
+
+def _is_ending() -> bool:
+    """Whether this program is about to end: then no pool takes work any more, and what was begun is done after the next start."""
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            pool.submit(int)
+        except RuntimeError:
+            return True
+    return False
