@@ -34,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: a third of a test's time is waiting for other processes."""
+    """One more than there are cores: with as many, these did nothing for a quarter of the time."""
     return (os.cpu_count() or 1) + 1
 
 
