@@ -2,10 +2,13 @@
 
     make bench-overhead
 
-The upstream answers at once with a canned reply, so every microsecond that we add shows. Small bodies are new sessions; large
-ones are a conversation of 300 KB that is resent with one more message each time, as agents do, of words alone and of calls with
-their results. The first look at each is told by itself. Then 200 streams at once, and how soon the upstream is rid of a call
-whose client has left.
+The upstream answers with a canned reply, documents at once and streams after 50 ms, so every microsecond that we add shows.
+Small bodies are new sessions; large ones are a conversation of 300 KB that is resent with one more message each time, as agents
+do, of words alone and of calls with their results. The first look at each is told by itself. Then streams, one after the other
+and 200 at once, and how soon the upstream is rid of a call whose client has left.
+
+Time to the first byte and time to the last are told apart: a reply begins when its request is on disk, which had the time that
+the provider took, and ends when it is on disk itself, so its end costs a commit. A document waits for that as a whole.
 """
 
 from __future__ import annotations
@@ -30,9 +33,10 @@ from typing import Self
 
 from bench.results import quantile, tell
 
-SMALL, LARGE, STREAMS, LEAVING = 2000, 300, 200, 60
+SMALL, LARGE, STREAMS, ONE_BY_ONE, LEAVING = 2000, 300, 200, 60, 60
 SESSION = 25  # calls of a long conversation
 EVENTS, EVERY = 40, 0.01
+THINKS = 0.05  # seconds before a stream begins: every provider takes longer than a commit
 WARM_UP = 50
 
 
@@ -54,6 +58,7 @@ def main() -> None:
 def compare(direct: tuple, through: tuple, pid: int, bodies: list[bytes], session: int = 0) -> dict:
     """Each body goes both ways, in turns; the connections stay open. `session` is how many bodies are of one conversation."""
     times: dict[str, list[float]] = {"direct": [], "hotset": []}
+    begun: dict[str, list[float]] = {"direct": [], "hotset": []}
     first: dict[str, list[float]] = {"direct": [], "hotset": []}
     with Line(*direct) as one, Line(*through) as other:
         for n, body in enumerate(bodies):
@@ -61,12 +66,20 @@ def compare(direct: tuple, through: tuple, pid: int, bodies: list[bytes], sessio
                 spent = cpu(pid)
             pairs = [("direct", one), ("hotset", other)]
             for name, line in pairs if n % 2 else reversed(pairs):
-                took = line.ask(body)
+                began, took = line.ask(body)
                 if n >= WARM_UP:
+                    begun[name].append(began * 1e3)
                     times[name].append(took * 1e3)
                     if session and n % session == 0:
                         first[name].append(took * 1e3)
-    figures = {name: {"p50_ms": quantile(taken, 0.5), "p99_ms": quantile(taken, 0.99)} for name, taken in times.items()}
+    figures = {
+        name: {
+            "first_byte_p50_ms": quantile(begun[name], 0.5),
+            "p50_ms": quantile(taken, 0.5),
+            "p99_ms": quantile(taken, 0.99),
+        }
+        for name, taken in times.items()
+    }
     for name, taken in first.items():
         if taken:
             figures[name]["first_look_p50_ms"] = quantile(taken, 0.5)
@@ -99,16 +112,18 @@ class Line:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
 
-    def ask(self, body: bytes) -> float:
+    def ask(self, body: bytes) -> tuple[float, float]:
+        """Seconds to the first byte of the reply, and to the last."""
         begun = time.perf_counter()
         self._socket.sendall(self._head + str(len(body)).encode() + b"\r\n\r\n" + body)
         got = self._socket.recv(65536)
+        began = time.perf_counter() - begun
         while not got.endswith(REPLY):
             got += self._socket.recv(65536)
         took = time.perf_counter() - begun
         assert got.startswith(b"HTTP/1.1 200")
         assert b"x-hotset-degraded" not in got, got[:500]
-        return took
+        return began, took
 
 
 def small(n: int) -> bytes:
@@ -154,13 +169,38 @@ TOOLS = [
 
 
 async def streams(direct: tuple, through: tuple) -> dict:
-    """Many streams at once: bytes must be identical, the first ones soon."""
+    """One after the other, and many at once: bytes must be identical, the first ones soon."""
+    return {**await one_by_one(direct, through), **await at_once(direct, through)}
+
+
+async def one_by_one(direct: tuple, through: tuple) -> dict:
+    """What a stream pays at its beginning, and what at its end."""
+    taken: dict[str, list[tuple[float, float]]] = {"direct": [], "hotset": []}
+    for n in range(ONE_BY_ONE):
+        for name, where in (("direct", direct), ("hotset", through)):
+            first, last, body = await stream(*where, n + STREAMS)
+            assert body == SSE, "bytes differ"
+            taken[name].append((first * 1e3, last * 1e3))
+    figures = {
+        name: {
+            f"{which}_byte_{label}_ms": quantile([each[at] for each in times], share)
+            for at, which in enumerate(("first", "last"))
+            for label, share in (("p50", 0.5), ("p99", 0.99))
+        }
+        for name, times in taken.items()
+    }
+    for metric, value in figures["direct"].items():
+        figures["hotset"][f"added_{metric}"] = figures["hotset"][metric] - value
+    return {"streams, one by one": figures}
+
+
+async def at_once(direct: tuple, through: tuple) -> dict:
     figures = {}
     for name, (host, port, path) in (("direct", direct), ("hotset", through)):
         begun = time.perf_counter()
         got = await asyncio.gather(*(stream(host, port, path, n) for n in range(STREAMS)))
-        assert {body for _, body in got} == {SSE}, "bytes differ"
-        firsts = [first for first, _ in got]
+        assert {body for _, _, body in got} == {SSE}, "bytes differ"
+        firsts = [first for first, _, _ in got]
         figures[name] = {
             "first_p50_ms": quantile(firsts, 0.5) * 1e3,
             "first_p99_ms": quantile(firsts, 0.99) * 1e3,
@@ -170,7 +210,8 @@ async def streams(direct: tuple, through: tuple) -> dict:
     return {f"{STREAMS} streams at once": figures}
 
 
-async def stream(host: str, port: int, path: str, n: int) -> tuple[float, bytes]:
+async def stream(host: str, port: int, path: str, n: int) -> tuple[float, float, bytes]:
+    """Seconds to the first event, and to the last byte."""
     body = json.dumps({"model": "m", "stream": True, "messages": [{"role": "user", "content": f"stream {n}"}]}).encode()
     reader, writer = await asyncio.open_connection(host, port)
     begun = time.perf_counter()
@@ -183,8 +224,9 @@ async def stream(host: str, port: int, path: str, n: int) -> tuple[float, bytes]
         got += await reader.readexactly(size)
         await reader.readexactly(2)
         first = first or time.perf_counter() - begun
+    last = time.perf_counter() - begun
     writer.close()
-    return first, got
+    return first, last, got
 
 
 def leaving(where: tuple, gone: Connection) -> dict:
@@ -265,6 +307,7 @@ class Canned(asyncio.Protocol):
             )
 
     async def _stream(self) -> None:
+        await asyncio.sleep(THINKS)
         self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
         for piece in PIECES:
             self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))

@@ -3,6 +3,7 @@
 HotsetError
 ├── BadInput            what was given cannot be used; nothing was changed
 │   ├── Malformed       a body that no dialect can read
+│   ├── BadRow          a row of an import that cannot be
 │   ├── BadConfig       a setting that cannot be used
 │   ├── NotFound        no such session, page, turn or tool
 │   ├── ToolRefused     a tool that may not be called as things stand
@@ -11,6 +12,7 @@ HotsetError
 ├── StoreFailed         the store could not do it; nothing was half written
 │   ├── StoreTooNew     written by a newer hotset
 │   ├── StoreBusy       another process held the store for too long
+│   ├── StoreMoved      its file was removed, moved or replaced while it was open
 │   ├── DiskFull        no room left, also after the ballast was dropped
 │   └── PageDamaged     bytes on disk are not the bytes that were kept
 ├── ToolFailed          a tool could not be started, or did not answer
@@ -30,6 +32,15 @@ class BadInput(HotsetError):
 
 class Malformed(BadInput):
     """A request or reply body that no dialect can read."""
+
+
+class BadRow(BadInput):
+    """A row of an import that cannot be as it is; nothing was changed."""
+
+    def __init__(self, row: int, why: str) -> None:
+        super().__init__(f"row {row}: {why}; nothing was changed")
+        self.row = row
+        self.why = why
 
 
 class BadConfig(BadInput):
@@ -62,6 +73,10 @@ class StoreTooNew(StoreFailed):
 
 class StoreBusy(StoreFailed):
     """Another process held the store for longer than we are willing to wait."""
+
+
+class StoreMoved(StoreFailed):
+    """The store's file was removed, moved or replaced while it was open: open it anew."""
 
 
 class DiskFull(StoreFailed):

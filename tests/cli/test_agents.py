@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -94,12 +95,15 @@ def test_goose_keeps_the_token_whichever_way_it_joins_paths():
     assert changed["ANTHROPIC_HOST"] == f"{ROOT}/"
 
 
-def test_pi_is_told_that_the_environment_alone_does_not_move_it():
+def test_pi_gets_an_extension_that_reads_the_environment_where_it_talks_to_a_model():
     setup = set_up(("pi", "-p", "hi"), ROOT, {}, PROVIDERS)
 
     assert setup.changed == {"OPENAI_BASE_URL": f"{ROOT}/v1", "ANTHROPIC_BASE_URL": ROOT}
-    assert setup.command == ("pi", "-p", "hi")
-    assert "nothing is kept unless an extension" in setup.notes[0]
+    command, flag, file, *rest = setup.command
+    assert (command, flag, rest) == ("pi", "-e", ["-p", "hi"])
+    extension = Path(file).read_text()
+    assert all(f"process.env.{name}" in extension for name in setup.changed)
+    assert set_up(("pi", "install", "npm:x"), ROOT, {}, PROVIDERS).command == ("pi", "install", "npm:x")
 
 
 def test_any_other_agent_gets_the_usual_variables():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+
 import apsw
 import pytest
 
@@ -170,6 +173,19 @@ def test_a_file_that_is_no_export_changes_nothing(filled: Desk, tmp_path):
     assert ran.code == 2
     assert "Traceback" not in ran.err
     assert filled.run("sessions", "--data", str(tmp_path / "other"), "--json").json() == []
+
+
+def test_an_export_into_a_pipe_or_device_writes_to_it_and_does_not_replace_it(filled: Desk, tmp_path):
+    pipe, got = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+
+    assert filled.run("export", "-o", str(pipe)).code == 0
+
+    reader.join(30)
+    assert got == [filled.run("export").raw]
+    assert pipe.is_fifo()
 
 
 def test_an_export_that_cannot_be_written_leaves_nothing_behind(filled: Desk, tmp_path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import tomllib
 
 import pytest
@@ -150,3 +152,30 @@ def test_codex_may_have_its_home_elsewhere(desk: Desk):
     assert not path_of(desk, "codex").exists()
     assert desk.run("disconnect", "codex", env={"CODEX_HOME": str(elsewhere)}).code == 0
     assert not (elsewhere / "config.toml").exists()
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o755])
+def test_a_file_keeps_its_mode(desk: Desk, mode: int):
+    file = desk.project / ".mcp.json"
+    file.write_text('{"mcpServers": {"wiki": {"url": "https://x", "headers": {"Authorization": "secret"}}}}')
+    file.chmod(mode)
+    before = os.umask(0)  # the widest that a person can have
+    try:
+        for command in ("connect", "connect", "disconnect"):
+            assert desk.run(command, "claude").code == 0
+            assert stat.S_IMODE(file.stat().st_mode) == mode
+    finally:
+        os.umask(before)
+
+
+def test_a_file_behind_a_link_keeps_its_mode_and_stays_behind_it(desk: Desk):
+    target = desk.home / "shared.json"
+    target.write_text("{}")
+    target.chmod(0o600)
+    (desk.project / ".mcp.json").symlink_to(target)
+
+    assert desk.run("connect", "claude").code == 0
+
+    assert (desk.project / ".mcp.json").is_symlink()
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert "hotset" in target.read_text()

@@ -255,8 +255,8 @@ def test_arguments_that_cannot_be_used_are_told_in_a_sentence(shop: Desk):
         ("get_file", {"path": ["src"]}),
         ("search_code", {"query": "retry", "language": "cobol"}),
         ("get_turn_range", {}),
-        ("get_turn_range", {"first": 1, "last": 1, "session": "nobody"}),
-        ("retrieve_context", {"id": "nothing-like-that"}),
+        ("retrieve_context", {"id": "toolu_1", "regex": "(unclosed"}),
+        ("use_tool", {"name": "no_such_tool", "arguments": {}}),
         ("get_file", {"path": "src/uploads.py", "lines": "1-2", "symbol": "Uploader"}),
         ("get_file", {"path": "src/uploads.py", "symbol": "Downloader"}),
         ("get_file", {"path": "src/uploads.py", "lines": "90-99"}),
@@ -273,10 +273,31 @@ def test_arguments_that_cannot_be_used_are_told_in_a_sentence(shop: Desk):
     assert "there is uploads.py" in answers[5][0]
     assert "path must be a string, not a list" in answers[6][0]
     assert "no language 'cobol'; there are" in answers[7][0]
+    assert "the regex cannot be used" in answers[9][0]
     assert "lines or symbol, not both" in answers[11][0]
     assert "it has Uploader" in answers[12][0]
     assert "it has lines 1-4" in answers[13][0]
     assert all("max_tokens must be a number from 100" in text for text, _ in answers[14:])
+
+
+def test_to_find_nothing_is_an_answer_and_no_error(shop: Desk):
+    calls: Calls = [
+        ("search_code", {"query": "zeppelin balloon quokka", "path": "priv/"}),
+        ("search_history", {"query": "zeppelin"}),
+        ("search_history", {"query": "zeppelin", "type": "plan"}),
+        ("retrieve_context", {"id": "nothing-like-that"}),
+        ("retrieve_context", {"id": "toolu_1", "regex": "zeppelin"}),
+        ("retrieve_context", {"id": "toolu_1", "lines": "90000-90010"}),
+        ("get_turn_range", {"first": 90, "last": 99}),
+        ("get_turn_range", {"first": 1, "last": 1, "session": "nobody"}),
+        ("find_tools", {"query": "fly a zeppelin"}),
+        ("recall_memory", {"query": "zeppelin"}),
+        ("recall_memory", {"id": "sem-nothing"}),
+    ]
+    _, _, answers = talk(shop, calls)
+
+    assert [failed for _, failed in answers] == [False] * len(calls), answers
+    assert all(text.startswith("[hotset: ") for text, _ in answers[1:])
 
 
 def test_a_tool_that_is_not_there_is_an_error_of_the_protocol(filled: Desk):

@@ -43,7 +43,7 @@ def test_a_session_becomes_an_episode_when_somebody_looks(filled: Desk):
     before = filled.run("memory", "list", "--no-encode")
     after = filled.run("memory", "list", "--kind", "episode", "--json")
 
-    assert (before.code, before.raw) == (1, b"")
+    assert (before.code, before.raw) == (0, b"")
     assert after.code == 0
     assert "Fix the failing test" in after.json()[-1]["text"]
     assert after.json()[-1]["source"]["by"] == "rules"
@@ -171,8 +171,8 @@ def test_why_tells_where_a_memory_comes_from(shop: Desk):
 
 
 def test_looking_at_a_project_of_which_nothing_is_kept_makes_no_store(desk: Desk):
-    for command in ("list", "timeline", "graph", "economics", "undo", "restore"):
-        ran = desk.run("memory", command)
+    for command in (("show", "sem-1"), ("why", "sem-1"), ("graph", "sem-1"), ("undo", "a-run"), ("restore", "sem-1")):
+        ran = desk.run("memory", *command)
         assert ran.code == 1
         assert "nothing is remembered yet" in ran.err
     assert not (desk.data / "store.db").exists()

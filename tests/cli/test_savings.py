@@ -93,6 +93,39 @@ def test_figures_are_whole_however_narrow_the_terminal_is(desk: Desk, wide: int)
     assert bool(beside) == (wide > 110)
 
 
+def test_a_turn_without_a_report_of_usage_is_told_as_estimated(paid: Desk):
+    assert "estimated (~)" not in paid.run("savings").err
+    session = bill(paid, "aider", replace(SONNET, usage=replace(SONNET.usage, estimated=True), calls=2))
+
+    ran = paid.run("savings")
+    alone = paid.run("savings", "--session", session)
+    told = paid.run("savings", "--json").json()
+
+    rows = {line.split("  ")[0]: line for line in ran.out.splitlines()}
+    assert "~10,000" in rows[session]
+    assert "partly estimated" in rows["cost"]
+    assert "no usage was reported for 1 of 4 turns: our own count stands in, estimated" in ran.err
+    assert "no usage was reported: our own count stands in, estimated" in alone.err
+    assert "measured" not in alone.out
+    assert (told["total"]["estimated_turns"], told["uncounted"]) == (1, 0)
+    assert told["total"]["measured"]["prompt"] == 40_000
+
+
+def test_show_tells_the_context_and_the_bill_apart(desk: Desk):
+    billed = replace(SONNET, usage=Usage(cache_read=70_000, output=900), calls=3)
+    session = bill(desk, "claude", SONNET, billed)
+
+    lines = desk.run("show", session).out
+    turns = desk.run("show", session, "--json").json()["turns"]
+
+    one, other = (line for line in lines.splitlines() if line.startswith("turn "))
+    assert "15 (2 cached) → 4 tokens" in one
+    assert "billed" not in one
+    assert "15 (2 cached) → 4 tokens  billed for 3 calls: 70,000 (70,000 cached) → 900 tokens" in other
+    assert [each["billed"]["calls"] for each in turns] == [1, 3]
+    assert (turns[1]["usage"]["input"], turns[1]["billed"]["cache_read"]) == (10, 70_000)
+
+
 def test_savings_can_be_narrowed_down_to_a_session_or_a_time(paid: Desk):
     of_one = paid.run("savings", "--session", "old", "--json").json()
     lately = paid.run("savings", "--since", f"{10**5}d", "--json").json()

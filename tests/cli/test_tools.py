@@ -39,6 +39,16 @@ def test_a_server_is_added_its_tools_are_listed_found_and_used(notes: Desk):
     assert notes.run("tools", "list", "--json").json()[0]["calls"] == 1
 
 
+def test_a_name_of_a_tool_or_a_source_that_was_mistyped_is_guessed(notes: Desk):
+    for command in ("use", "pin", "approve"):
+        ran = notes.run("tools", command, "notes__read_nte")
+        assert (ran.code, ran.raw) == (1, b"")
+        assert "did you mean notes__read_note" in ran.err
+    listed = notes.run("tools", "list", "--source", "ntes", "--json")
+    assert (listed.code, listed.json()) == (0, [])
+    assert "did you mean notes?" in listed.err
+
+
 def test_arguments_may_be_json_and_wrong_ones_are_answered_with_what_is_right(notes: Desk):
     assert notes.run("tools", "use", "notes__read_note", '{"title": "a"}').out == "there is no such note\n"
     wrong = notes.run("tools", "use", "notes__read_note", "titel=a")
@@ -110,7 +120,7 @@ def test_servers_of_other_programs_are_imported_and_removed(desk: Desk):
     assert desk.run("tools", "find", "read a note").code == 0
     assert desk.run("tools", "remove", "notes").code == 0
     assert desk.run("tools", "remove", "notes").code == 1
-    assert desk.run("tools", "list").code == 1
+    assert (desk.run("tools", "list").raw, desk.run("tools", "list", "--json").json()) == (b"", [])
 
 
 @pytest.mark.parametrize("form", ["svg", "dot", "json"])
@@ -125,8 +135,9 @@ def test_the_graph_shows_what_is_used_together(notes: Desk, form: str):
 def test_nothing_is_known_on_a_fresh_machine_and_that_is_said(desk: Desk):
     for command in (("list",), ("find", "anything")):
         told = desk.run("tools", *command)
-        assert told.code == 1
-        assert "hotset tools" in told.err
+        assert told.code == 0
+        assert "hotset tools import" in told.err
+    assert not desk.data.exists()
     assert desk.run("tools", "restore", "created__nothing").code == 1
 
 
@@ -186,3 +197,15 @@ def test_a_skill_of_the_project_waits_as_one_and_is_shown_before_it_is_approved(
     for shown in ("Count before you cut.", "scripts/words.py", "word-tools__count(text: string)", "word-tools__cut"):
         assert shown in approved.out
     assert desk.run("tools", "use", "word-tools__count", "text=a b").out == "2\n"
+
+
+@pytest.mark.parametrize("program", ["no-such-server", "./no-such-server", "/nowhere/server", "notes.txt"])
+def test_a_program_that_does_not_exist_is_not_added(desk: Desk, program: str):
+    (desk.project / "notes.txt").write_text("no program")
+
+    ran = desk.run("tools", "add", "files", "--", program, "--port", "1")
+
+    assert ran.code == 2
+    assert f"there is no program {program!r}" in ran.err
+    assert desk.run("tools", "list", "--json").json() == []
+    assert not list(desk.home.rglob("servers.json")) + list(desk.data.rglob("servers.json"))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import openai
 import pytest
 
 from hotset.testing import Call, Say
+from tests.proxy.wire import post
 
 TOOLS = [{"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}, "strict": False}]
 ASKS = Call("search_history", {"query": "weather"})
@@ -50,6 +53,34 @@ def test_a_client_that_continues_a_reply_by_its_id_continues_the_round_that_the_
     assert {item.get("type") for item in told["input"]} >= {"function_call", "function_call_output"}
     assert (continued["previous_response_id"] == first.id) is (not stream)
     assert [tool["name"] for tool in continued["tools"]] == ["weather"]
+    assert continued["input"] == "Go on."  # but for the id that the provider knows, it is what the client sent
+
+
+def test_a_reply_of_one_round_is_continued_with_the_bytes_that_the_client_sent(client):
+    world, gpt = client([Say("It rained."), Say("Gladly.")])
+    first = _ask(gpt, stream=False, input="Was there rain?")
+    body = json.dumps(
+        {"model": "gpt-5.5", "tools": TOOLS, "previous_response_id": first.id, "input": "Go on."}, indent=3
+    ).encode()
+
+    post(world.address, "openai-responses", body)
+
+    assert world.upstream.requests[-1].body == body
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_of_a_request_that_continues_hidden_rounds_only_the_id_is_another(client, stream):
+    world, gpt = client([Say("Let me see.", calls=(ASKS,)), Say("It rained."), Say("Gladly.")])
+    first = _ask(gpt, stream=stream, input="Was there rain?")
+    body = json.dumps(
+        {"model": "gpt-5.5", "tools": TOOLS, "previous_response_id": first.id, "input": "Go on."}, indent=3
+    ).encode()
+
+    post(world.address, "openai-responses", body)
+
+    sent = world.upstream.requests[-1]
+    assert sent.body == body.replace(first.id.encode(), sent.json()["previous_response_id"].encode())
+    assert (sent.body == body) is (not stream)
 
 
 @pytest.mark.parametrize("stream", [False, True])

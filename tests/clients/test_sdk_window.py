@@ -165,8 +165,54 @@ def _assert_hidden(world, messages) -> None:
     assert "1758018" in world.upstream.requests[2].body.decode()
     assert_each_extends_the_one_before(world.upstream.requests)
     world.settle()
-    assert summed([turn.usage for turn in world.turns()]) == world.upstream.bill
     assert [turn.number for turn in world.turns()] == [1, 2, 3, 4]
+    with world.store() as store:
+        assert summed([bill.usage for bill in store.bills()]) == world.upstream.bill
+
+
+@pytest.mark.row("C9")
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "openai-responses"])
+def test_the_libraries_are_told_the_size_of_the_last_prompt_and_beside_it_what_all_rounds_were_billed(sdk, dialect, stream):
+    """An agent takes its usage for the size of its context: with the sum of all prompts it would compact much too soon."""
+    paid = []
+    says = iter(
+        [
+            Say(calls=(read("a.py", id="one"),), thinking="A file."),
+            Say("I need more.", calls=(retrieve(dialect, "one", symbol="f_222"),), thinking="Where?"),
+            Say("And more.", calls=(retrieve(dialect, "one", symbol="f_111"),), thinking="There."),
+            Say("Enough."),
+        ]
+    )
+
+    def script(_request):
+        paid.append(world.upstream.bill)
+        return next(says)
+
+    ask = {"anthropic": _claude, "openai-chat": _chat, "openai-responses": _respond}[dialect]
+    world, client = sdk(anthropic.Anthropic if dialect == "anthropic" else openai.OpenAI, script)
+    first = ask(client, [ASKED], stream)
+    reply = ask(client, [ASKED, *_with_result(first, code())], stream)
+
+    total = [_whole(after) - _whole(before) for before, after in zip(paid, [*paid[1:], world.upstream.bill], strict=True)]
+    told = reply.usage
+    if dialect == "anthropic":
+        assert told.input_tokens + told.cache_read_input_tokens + told.cache_creation_input_tokens == total[-1]
+    else:
+        assert (told.prompt_tokens if dialect == "openai-chat" else told.input_tokens) == total[-1]
+        assert told.total_tokens == total[-1] + (told.completion_tokens if dialect == "openai-chat" else told.output_tokens)
+    if dialect != "anthropic" or not stream:  # in a stream the anthropic library carries on only what it knows itself
+        counts = {"anthropic": ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")}
+        names = counts.get(dialect, ("prompt_tokens",) if dialect == "openai-chat" else ("input_tokens",))
+        assert sum(told.hotset[name] for name in names) == sum(total[1:])
+        assert told.hotset["calls"] == 3
+    assert _whole(world.turns()[-1].usage) == total[-1]
+    with world.store() as store:
+        assert _whole([bill.usage for bill in store.bills()][-1]) == sum(total[1:])
+
+
+def _whole(usage) -> int:
+    return usage.input + usage.cache_read + usage.cache_write
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -176,7 +222,7 @@ def test_a_later_round_that_is_refused_raises_the_librarys_own_error(sdk, librar
     script = [
         Say(calls=(read("a.py", id="one"),), thinking="A file."),
         Say(calls=(retrieve(name, "one", symbol="f_222"),), thinking="More."),
-        Say(fault=Status(429, "Slow down.", retry_after=2)),
+        *[Say(fault=Status(429, "Slow down.", retry_after=0))] * 3,
     ]
     _, client = sdk(library, script)
     ask = _claude if name == "anthropic" else _respond
@@ -187,6 +233,22 @@ def test_a_later_round_that_is_refused_raises_the_librarys_own_error(sdk, librar
 
     with pytest.raises(error, match=told):
         ask(client, [ASKED, *_with_result(first, code())], stream)
+
+
+def test_the_openai_library_is_told_why_a_response_failed(sdk):
+    script = [
+        Say(calls=(read("a.py", id="one"),), thinking="A file."),
+        Say(calls=(retrieve("openai-responses", "one", symbol="f_222"),), thinking="More."),
+        *[Say(fault=Status(429, "Slow down.", retry_after=0))] * 3,
+    ]
+    _, client = sdk(openai.OpenAI, script)
+    first = _respond(client, [ASKED], stream=False)
+    asked = {"model": "gpt-5.4", "input": [ASKED, *_with_result(first, code())], "tools": tools("openai-responses", "read_file")}
+
+    *_, error, failed = client.responses.create(**asked, store=False, stream=True)
+
+    assert (error.type, error.message, error.code) == ("error", "Slow down.", "rate_limit_exceeded")
+    assert (failed.type, failed.response.status, failed.response.error.message) == ("response.failed", "failed", "Slow down.")
 
 
 @pytest.mark.parametrize("library", [anthropic.Anthropic, openai.OpenAI], ids=["anthropic", "openai"])
@@ -206,6 +268,10 @@ def test_a_later_round_that_fails_in_mid_stream_raises_the_librarys_own_error(sd
 
 
 def _with_result(reply, text):
+    if hasattr(reply, "choices"):
+        message = reply.choices[0].message
+        result = {"role": "tool", "tool_call_id": message.tool_calls[0].id, "content": text}
+        return [message.model_dump(exclude_none=True, exclude={"parsed"}), result]
     if hasattr(reply, "content"):
         call = reply.content[-1]
         said = {"role": "assistant", "content": [block.model_dump(exclude_none=True) for block in reply.content]}

@@ -62,7 +62,8 @@ def told(name: DialectName, bodies: Sequence[bytes], *, streamed: bool, size: in
 
 
 def said(name: DialectName, bodies: Sequence[bytes], *, streamed: bool) -> list[tuple[Any, ...]]:
-    """What the client should see of these rounds: everything but our calls; in chat one text of each kind."""
+    """What the client should see of these rounds: everything but our calls; in chat one text of each kind, with a blank line
+    between those of two rounds."""
     replies = [DIALECTS[name].read(body, streamed=streamed) for body in bodies]
     return flat(name, [part for each in replies for message in each.messages for part in message.parts if part.tool not in OURS])
 
@@ -71,7 +72,8 @@ def flat(name: DialectName, parts: Sequence[Part]) -> list[tuple[Any, ...]]:
     shown = [(part.kind, part.content, part.tool, part.call) for part in parts]
     if name is not DialectName.OPENAI_CHAT:
         return shown
-    texts = [(kind, b"".join(each[1] for each in shown if each[0] is kind)) for kind in (Kind.THINKING, Kind.RESPONSE)]
+    kinds = (Kind.THINKING, Kind.RESPONSE)
+    texts = [(kind, b"\n\n".join(each[1] for each in shown if each[0] is kind and each[1])) for kind in kinds]
     return [*((kind, text, "", "") for kind, text in texts if text), *(each for each in shown if each[2])]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from hotset.dialects import DIALECTS
 from hotset.dialects.images import size_of
-from hotset.dialects.invariants import INVARIANTS, explain
+from hotset.dialects.invariants import INVARIANTS, beyond, explain
 from hotset.nouns.message import DialectName
 from tests.campaign import sample
 from tests.dialects import recordings
@@ -450,6 +450,73 @@ def test_a_rule_recognises_its_own_error_text(number):
     fault(spoiled)
     text = next(each.text for each in dialect.check(_request(dialect, spoiled), original) if each.invariant == number)
     assert explain(400, json.dumps({"error": {"message": text}}).encode()) == number
+
+
+_ORPHANS = {
+    "anthropic": (ANTHROPIC, 2, lambda call: {"role": "user", "content": [_result(call)]}),
+    "chat": (CHAT, 19, lambda call: {"role": "tool", "tool_call_id": call, "content": "r"}),
+    "responses": (RESPONSES, 20, lambda call: {"type": "function_call_output", "call_id": call, "output": "r"}),
+}
+
+
+@pytest.mark.parametrize(("dialect", "rule", "orphan"), _ORPHANS.values(), ids=list(_ORPHANS))
+def test_a_breach_of_the_clients_does_not_hide_one_of_ours(dialect, rule, orphan):
+    """As many as before, of the same rule, and yet another one: what it is about tells them apart."""
+    said = {"role": "user", "content": "hi"}
+
+    def checked(*ids):
+        messages = [said, *(orphan(id) for id in ids)]
+        return dialect.check(_request(dialect, {"input" if dialect is RESPONSES else "messages": messages}))
+
+    theirs = checked("theirs")
+    assert [(each.invariant, each.about) for each in theirs] == [(rule, ("theirs",))]
+    assert beyond(checked("theirs"), theirs) is None
+    assert beyond((), theirs) is None
+    assert beyond(checked("ours"), theirs).about == ("ours",)
+    assert beyond(checked("theirs", "ours"), theirs).about == ("ours",)
+    assert beyond(checked("theirs", "theirs"), theirs).about == ("theirs",)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "rule", "messages"),
+    [
+        (ANTHROPIC, 1, lambda *ids: [{"role": "assistant", "content": [_use(id) for id in ids]}]),
+        (
+            CHAT,
+            18,
+            lambda *ids: [{"role": "assistant", "tool_calls": [{"id": id, "function": {"name": "f"}} for id in ids]}],
+        ),
+    ],
+    ids=["anthropic", "chat"],
+)
+def test_of_parallel_calls_each_that_has_no_answer_counts(dialect, rule, messages):
+    one, both = (dialect.check(_request(dialect, {"messages": messages(*ids)})) for ids in (("a",), ("a", "b")))
+
+    assert [(each.invariant, each.about) for each in both if each.invariant == rule] == [(rule, ("a", "b"))]
+    assert beyond(both, one) is not None
+    assert beyond(one, both) is None
+
+
+@pytest.mark.parametrize(
+    "holding",
+    [
+        {"input": [{"type": "item_reference", "id": "msg_0"}]},
+        {"input": [], "previous_response_id": "resp_0"},
+        {"input": [], "conversation": "conv_0"},
+    ],
+    ids=["a reference", "a previous response", "a conversation"],
+)
+def test_whatever_the_provider_holds_an_output_keeps_the_call_that_its_client_sent(holding):
+    call = {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "a", "output": "r"}
+    held = {"type": "function_call_output", "call_id": "b", "output": "of a call that the provider holds"}
+    own, ours = (
+        _request(RESPONSES, {**holding, "input": [*holding["input"], *said]}) for said in ([call, output, held], [output, held])
+    )
+
+    assert RESPONSES.check(own) == ()
+    assert RESPONSES.check(ours) == ()
+    assert [(each.invariant, each.about) for each in RESPONSES.check(ours, own)] == [(20, ("a",))]
 
 
 _JPEG = (

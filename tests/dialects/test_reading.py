@@ -8,6 +8,8 @@ from random import Random
 import pytest
 
 from hotset.dialects import DIALECTS
+from hotset.dialects.reply import Mark
+from hotset.dialects.sse import events
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.page import Kind
 from tests.dialects.conversations import nonsense
@@ -27,6 +29,11 @@ def _read(dialect, file):
 
 def _sse(*events):
     return b"".join(b"data: %s\n\n" % (event if isinstance(event, bytes) else json.dumps(event).encode()) for event in events)
+
+
+def _tells(dialect, body):
+    """Of each event, whether it tells how the reply ended."""
+    return [bool(dialect.mark(event.name, event.data) & (Mark.STOP | Mark.LAST)) for event in events(body)]
 
 
 def _texts(reply):
@@ -107,7 +114,7 @@ def test_an_error_is_named_and_what_came_before_it_is_kept(dialect, file, error,
     reply = _read(dialect, file)
     assert (reply.error, reply.complete, _texts(reply)) == (error, False, texts)
     if file.endswith(".sse"):
-        assert dialect.ends(recording(dialect.name, file))
+        assert _tells(dialect, recording(dialect.name, file))[-1]
 
 
 def test_an_error_document_that_answers_a_streaming_request_is_read():
@@ -127,7 +134,7 @@ def test_an_error_in_any_form_is_an_error(body):
 def test_a_stream_cut_at_any_byte_is_read_and_not_called_whole(name, file):
     body, dialect = recording(name, file), DIALECTS[name]
     whole = [cut for cut in range(len(body)) if dialect.read(body[:cut], streamed=True).complete]
-    assert all(dialect.ends(body[:cut]) for cut in whole)
+    assert all(any(_tells(dialect, body[:cut])) for cut in whole)
     assert not [cut for cut in whole if body[cut:].strip(b"\r\n")]  # only line ends may be missing
 
 
@@ -223,15 +230,39 @@ def test_chat_calls_are_told_apart_however_a_provider_numbers_them(deltas):
     ],
 )
 def test_the_mark_that_ends_a_reply_is_seen_only_where_it_is_one(dialect, ends, goes_on):
-    assert dialect.ends(ends)
-    assert not dialect.ends(goes_on)
+    assert _tells(dialect, ends) == [True]
+    assert _tells(dialect, goes_on) == [False]
 
 
 @pytest.mark.parametrize(("name", "file"), [(name, file) for name, file in REPLIES if file.endswith(".sse")])
-def test_only_the_last_event_of_a_recorded_reply_ends_it(name, file):
-    body = recording(name, file).replace(b"\r\n", b"\n")
-    events = [event for event in body.split(b"\n\n") if event]
-    assert [DIALECTS[name].ends(event) for event in events] == [False] * (len(events) - 1) + [True]
+def test_a_recorded_reply_says_nothing_more_behind_the_event_that_tells_how_it_ended(name, file):
+    marks = [DIALECTS[name].mark(event.name, event.data) for event in events(recording(name, file))]
+    told = next(index for index, mark in enumerate(marks) if mark & (Mark.STOP | Mark.LAST))
+    assert Mark.LAST in marks[-1]
+    assert not any(Mark.LAST in mark for mark in marks[:-1])
+    assert not any(Mark.MORE in mark for mark in marks[told + 1 :])
+
+
+@pytest.mark.parametrize(
+    ("dialect", "event", "mark"),
+    [
+        (ANTHROPIC, {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, Mark.STOP),
+        (ANTHROPIC, {"type": "message_delta", "delta": {"stop_reason": None}}, Mark.NONE),
+        (ANTHROPIC, {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "message_stop"}}, Mark.MORE),
+        (ANTHROPIC, {"type": "ping"}, Mark.NONE),
+        (CHAT, {"choices": [{"delta": {}, "finish_reason": "stop"}]}, Mark.STOP),
+        (CHAT, {"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]}, Mark.STOP | Mark.MORE),
+        (CHAT, {"choices": [{"delta": {"content": "a"}, "finish_reason": None}]}, Mark.MORE),
+        (CHAT, {"choices": [{"delta": {"content": "a"}, "finish_reason": ""}], "error": None}, Mark.MORE),
+        (CHAT, {"choices": [], "usage": {"prompt_tokens": 1}}, Mark.NONE),
+        (CHAT, {"error": {"message": "gone"}}, Mark.STOP),
+        (RESPONSES, {"type": "response.incomplete", "response": {}}, Mark.LAST),
+        (RESPONSES, {"type": "response.output_text.delta", "delta": "error"}, Mark.NONE),
+        (RESPONSES, {"type": "error", "message": "gone"}, Mark.LAST),
+    ],
+)
+def test_an_event_tells_how_the_reply_ended_or_that_it_goes_on(dialect, event, mark):
+    assert dialect.mark("", json.dumps(event).encode()) == mark
 
 
 def test_half_a_surrogate_pair_costs_one_character_and_not_the_event():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hotset.dialects import DIALECTS, sse
 from hotset.nouns.link import link
-from hotset.nouns.message import Answer, DialectName, Usage
+from hotset.nouns.message import Answer, DialectName
 from hotset.nouns.page import ROOT, Kind
 from hotset.testing.upstream import Call, Comments, Crlf, MultilineData, Say, WrongOrder
 from tests.campaign import sample
@@ -104,7 +104,7 @@ def test_the_client_sees_everything_that_was_said_but_our_calls(name, streamed, 
     seen = DIALECTS[name].read(turn.client, streamed=streamed)
     assert _parts(name, turn.client, streamed=streamed) == said(name, bodies, streamed=streamed)
     assert (seen.complete, seen.error, seen.stop) == (True, "", replies[-1].stop)
-    assert seen.usage == _sum(each.usage for each in replies)
+    assert seen.usage == replies[-1].usage
     assert not any(our.encode() in turn.client for our in OURS)
 
 
@@ -340,8 +340,3 @@ def _model_saw(turn):
 def _own_calls(request):
     called = [part for message in request.messages for part in message.parts if part.kind is Kind.TOOL_CALL]
     return [part.call for part in called if part.tool in OURS]
-
-
-def _sum(usages):
-    each = list(usages)
-    return Usage(*(sum(getattr(usage, field) for usage in each) for field in ("input", "cache_read", "cache_write", "output")))

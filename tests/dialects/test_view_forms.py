@@ -71,7 +71,10 @@ def test_the_anthropic_library_reads_one_message(streamed):
         "tool_use",
     ]
     assert [block.name for block in message.content if block.type == "tool_use"] == ["Bash", "read_file"]
-    assert (message.stop_reason, message.usage.input_tokens, message.usage.cache_read_input_tokens) == ("tool_use", 33, 300)
+    assert (message.stop_reason, message.usage.input_tokens, message.usage.cache_read_input_tokens) == ("tool_use", 12, 100)
+    assert message.usage.cache_creation_input_tokens == 7
+    if not streamed:  # in a stream this library carries on only what it knows itself
+        assert message.usage.hotset == {**message.usage.hotset, "calls": 3, "input_tokens": 33, "cache_read_input_tokens": 300}
 
 
 @BOTH_WAYS
@@ -87,12 +90,18 @@ def test_the_openai_library_reads_one_completion(streamed):
     choice = completion.choices[0]
     assert (choice.message.role, choice.message.content, choice.finish_reason) == (
         "assistant",
-        "Let me look. Found it.",
+        "Let me look. \n\nFound it.",
         "tool_calls",
     )
     assert [call.function.name for call in choice.message.tool_calls] == ["Bash", "read_file"]
-    assert completion.usage.prompt_tokens == sum((117, 118, 119))
-    assert completion.usage.prompt_tokens_details.cached_tokens == 300
+    assert completion.usage.prompt_tokens == 119
+    assert completion.usage.prompt_tokens_details.cached_tokens == 100
+    billed = completion.usage.hotset
+    assert (billed["calls"], billed["prompt_tokens"], billed["prompt_tokens_details"]["cached_tokens"]) == (
+        3,
+        117 + 118 + 119,
+        300,
+    )
 
 
 @BOTH_WAYS
@@ -108,7 +117,9 @@ def test_the_openai_library_reads_one_response(streamed):
     kinds = ["reasoning", "message", "reasoning", "reasoning", "message", "function_call", "function_call"]
     assert [item.type for item in response.output] == kinds
     assert [item.name for item in response.output if item.type == "function_call"] == ["Bash", "read_file"]
-    assert (response.status, response.usage.input_tokens) == ("completed", sum((117, 118, 119)))
+    assert (response.status, response.usage.input_tokens) == ("completed", 119)
+    billed = response.usage.hotset
+    assert (billed["calls"], billed["input_tokens"]) == (3, 117 + 118 + 119)
     assert response.id == turn.rounds[0 if streamed else -1].id
 
 
@@ -134,20 +145,36 @@ def test_thinking_is_sent_back_with_its_signature_and_empty_texts_are_not():
     assert blocks[0]["signature"] == "c2ln"
 
 
-def test_the_last_event_of_a_turn_counts_all_of_it_also_where_the_provider_only_counts_output_there():
-    def round_of(block, stop):
+def _two_rounds(first, second, delta):
+    """A turn whose rounds begin with these counts and end with those."""
+
+    def round_of(block, stop, start):
         return _sse(
-            {"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 5, "cache_read_input_tokens": 2}}},
+            {"type": "message_start", "message": {"id": "m", "usage": start}},
             {"type": "content_block_start", "index": 0, "content_block": block},
             {"type": "content_block_stop", "index": 0},
-            {"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": 3}},
+            {"type": "message_delta", "delta": {"stop_reason": stop}} | delta,
             {"type": "message_stop"},
         )
 
-    own = round_of({"type": "tool_use", "id": "t", "name": "retrieve_context", "input": {}}, "tool_use")
-    client = told(ANTHROPIC, [own, round_of({"type": "text", "text": "so"}, "end_turn")], streamed=True).client
-    *_, delta, _ = [json.loads(event.data) for event in sse.events(client)]
-    assert delta["usage"] == {"input_tokens": 10, "cache_read_input_tokens": 4, "output_tokens": 6}
+    own = round_of({"type": "tool_use", "id": "t", "name": "retrieve_context", "input": {}}, "tool_use", first)
+    client = told(ANTHROPIC, [own, round_of({"type": "text", "text": "so"}, "end_turn", second)], streamed=True).client
+    *_, ending, _ = [json.loads(event.data) for event in sse.events(client)]
+    return ending.get("usage")
+
+
+def test_the_last_event_of_a_turn_tells_the_last_prompt_also_where_the_provider_only_counts_output_there():
+    first = {"input_tokens": 5, "cache_read_input_tokens": 2, "cache_creation_input_tokens": 9, "cache_creation": {"5m": 9}}
+    second = {"input_tokens": 6, "cache_read_input_tokens": 11, "cache_creation": {"5m": 0}}
+    usage = _two_rounds(first, second, {"usage": {"output_tokens": 3}})
+    billed = usage.pop("hotset")
+    assert usage == second | {"output_tokens": 3, "cache_creation_input_tokens": 0}
+    assert (billed["calls"], billed["input_tokens"], billed["output_tokens"]) == (2, 11, 6)
+    assert (billed["cache_read_input_tokens"], billed["cache_creation_input_tokens"]) == (13, 9)
+
+
+def test_a_turn_that_nobody_counted_is_not_counted_by_us():
+    assert _two_rounds({}, {}, {}) is None
 
 
 @BOTH_WAYS
@@ -227,7 +254,37 @@ def test_what_comes_with_a_call_of_ours_is_shown():
     body = _sse(_chunk({"role": "assistant", "content": "so", "tool_calls": [_call(0, "a", "retrieve_context")]}), *END)
     turn = told(CHAT, [body, _sse(_chunk({"role": "assistant", "content": "and"}, "stop"), b"[DONE]")], streamed=True)
     events = [json.loads(event.data) for event in sse.events(turn.client) if event.data != b"[DONE]"]
-    assert [event["choices"][0]["delta"] for event in events] == [{"role": "assistant", "content": "so"}, {"content": "and"}]
+    assert [event["choices"][0]["delta"] for event in events] == [{"role": "assistant", "content": "so"}, {"content": "\n\nand"}]
+
+
+@pytest.mark.parametrize("first", ["", None, "held"])
+def test_a_text_is_set_apart_from_an_earlier_one_only_where_the_client_saw_that(first):
+    ask = {"role": "assistant", "content": None, "tool_calls": [_call(0, "a", "retrieve_context", "{}")]}
+    if first == "held":  # with the chunk that ends the round, which is no end of the turn
+        opening = _sse(_chunk(ask), _chunk({"content": "so"}, "tool_calls"), b"[DONE]")
+    else:
+        opening = _sse(_chunk(ask | {"content": first}), *END)
+    pieces = [
+        _chunk({"role": "assistant", "content": ""}),
+        _chunk({"content": "a"}),
+        _chunk({"content": "nd"}, "stop"),
+        b"[DONE]",
+    ]
+    client = told(CHAT, [opening, _sse(*pieces)], streamed=True).client
+    (message,) = _read(CHAT, client).messages
+    assert json.loads(message.raw)["content"] == "and"
+
+
+def test_texts_of_rounds_that_are_no_strings_stay_blocks():
+    def document(content, **more):
+        message = {"role": "assistant", "content": content, **more}
+        stop = "tool_calls" if more else "stop"
+        return json.dumps({"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": stop}]}).encode()
+
+    called = {"id": "a", "type": "function", "function": {"name": "retrieve_context", "arguments": "{}"}}
+    bodies = [document("so", tool_calls=[called]), document([{"type": "text", "text": "and"}])]
+    message = json.loads(told(CHAT, bodies, streamed=False).client)["choices"][0]["message"]
+    assert [block["text"] for block in message["content"]] == ["so", "and"]
 
 
 def test_a_provider_that_calls_every_chunk_the_last_is_relayed_as_it_speaks():

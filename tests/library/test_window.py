@@ -87,9 +87,13 @@ def test_the_model_gets_what_it_asks_for_and_the_program_sees_one_reply(upstream
         assert window.observe(first), "the model asked for something back"
         again = window.request()
         assert again["messages"][-1]["content"][0]["type"] == "tool_result"
-        assert not window.observe(claude.messages.create(**again))
+        second = claude.messages.create(**again)
+        assert not window.observe(second)
+    prompts = [each.usage.input_tokens for each in (first, second)]
     assert window.reply.text == "Let me see.It is red."
-    assert window.reply.usage.output > 0
+    told, billed = window.reply.usage, window.reply.document["usage"]["hotset"]
+    assert (told.input, told.output) == (prompts[-1], second.usage.output_tokens)
+    assert (billed["calls"], billed["input_tokens"]) == (2, sum(prompts))
     assert [message["role"] for message in window.messages] == ["user", "assistant"]
     assert "search_history" not in json.dumps(window.messages)
 

@@ -112,6 +112,17 @@ def test_errors_are_the_sdks_own_and_its_retries_work(upstream, memory, tmp_path
     ]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_follow_up_that_was_refused_is_tried_twice_more_and_then_raises_the_sdks_own_error(upstream, memory, stream):
+    refused = Say(fault=Status(429, "Slow down.", retry_after=0))
+    up = upstream([ASKS, refused, refused, Say("Done."), ASKS, refused, refused, refused])
+    with memory().wrap(client_of("chat", up.url)) as client:
+        assert _said(client, stream, tools=TOOLS["chat"]) == "Let me see.\n\nDone."
+        with pytest.raises(openai.APIError, match=r"Slow down\."):
+            _said(client, stream, tools=TOOLS["chat"])
+    assert len(up.requests) == 8
+
+
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
@@ -129,8 +140,7 @@ def test_a_stream_that_breaks_off_breaks_off_for_the_caller(upstream, memory, tm
         _said(client, stream=True, **({"tools": TOOLS["chat"]} if tools else {}))
     opened.close()
     (turn,) = _turns(tmp_path / "data")
-    # Where our tools are offered an error's end waits for the reply's, and the SDK does not.
-    assert turn.outcome is (Outcome.LEFT if tools and isinstance(fault, ErrorEvent) else Outcome.BROKEN)
+    assert turn.outcome is Outcome.BROKEN
 
 
 @pytest.mark.parametrize("tools", [False, True], ids=["plain", "with-tools"])
@@ -268,8 +278,9 @@ def test_a_client_outlives_its_memory(upstream, memory, caplog):
 def test_a_forked_child_goes_on_without_the_memory(tmp_path, upstream):
     up = upstream()
     program = f"""
-import os, warnings, openai, hotset
+import logging, os, warnings, openai, hotset
 warnings.simplefilter("ignore")
+logging.basicConfig()
 memory = hotset.open({str(tmp_path)!r}, data={str(tmp_path / "data")!r})
 client = memory.wrap(openai.OpenAI(base_url={up.openai_url!r}, api_key="k"))
 child = os.fork()
@@ -310,7 +321,7 @@ def test_wrapping_twice_is_wrapping_once(upstream, memory):
     opened = memory()
     twice = opened.wrap(opened.wrap(client_of("chat", up.url)), agent="other")
     with twice as client:
-        assert _said(client, stream=False, tools=TOOLS["chat"]) == "Let me see.Done."
+        assert _said(client, stream=False, tools=TOOLS["chat"]) == "Let me see.\n\nDone."
     names = [tool["function"]["name"] for tool in up.requests[0].json()["tools"]]
     assert names.count("search_history") == 1
 

@@ -244,6 +244,8 @@ PACKED: dict[str, tuple[Callable[[], bytes], str, str | None]] = {
     "28-gzip-bomb": (lambda: gzip.compress(bytes(BOMB), 1), "gzip", "more than 64 MiB"),
     "29-zstd-bomb": (lambda: zstd.compress(bytes(BOMB), 1), "zstd", "more than 64 MiB"),
     "30-double": (lambda: gzip.compress(gzip.compress(question("openai-chat", "packed twice"))), "gzip, gzip", None),
+    "30-many-members": (lambda: gzip.compress(gzip.compress(b"") * 500_000), "gzip, gzip", "in more than 4,096 pieces"),
+    "30-many-frames": (lambda: zstd.compress(zstd.compress(b"") * 1_000_000), "zstd, zstd", "in more than 4,096 pieces"),
     "30-many-layers": (lambda: gzip.compress(b"x"), "gzip, gzip, gzip, gzip", "on top of each other"),
 }
 

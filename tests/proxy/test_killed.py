@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import itertools
 import os
 import random
 import re
@@ -30,6 +31,7 @@ from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.upstream.faults import Drip, Gate, Hold
 from hotset.testing.upstream.received import Received
 from tests.campaign import sample
+from tests.proxy.talking import tools
 from tests.proxy.wire import DIALECTS, PATHS, question
 from tests.waiting import wait_until
 
@@ -210,6 +212,106 @@ def test_whatever_an_agent_said_and_saw_is_kept_through_kills_at_any_moment(tmp_
         assert said <= kept
         assert heard <= kept
         assert len({turn.session for turn in turns if turn.agent == agent.name}) == 1, _story(agent, turns)
+
+
+_ENDINGS = {
+    "anthropic": re.compile(rb'"stop_reason": ?"\w+"'),
+    "openai-chat": re.compile(rb'"finish_reason": ?"\w+"'),
+    "openai-responses": re.compile(rb'"type": ?"response\.completed"'),
+}
+"""By this a client knows how a stream ended."""
+
+
+@dataclass
+class OneShot:
+    """A client that never comes back: each call is a conversation of its own, so nothing that is lost is ever sent again."""
+
+    number: int
+    dialect: str
+    stream: bool
+    tools: bool
+    """It has tools, so that ours are offered beside them and the reply passes through our hands."""
+    seen: dict[str, str] = field(default_factory=dict)
+    """The prompts whose reply it saw end, and the reply."""
+    unplaced: int = 0
+    degraded: int = 0
+
+    def work(self, up: Up, over: threading.Event, ended: threading.Semaphore) -> None:
+        for call in itertools.count():
+            if over.is_set():
+                return
+            try:
+                self._call(up.address, f"client {self.number} asks question {call} once: " + "why, and how? " * 40, ended)
+            except (OSError, http.client.HTTPException):
+                time.sleep(0.05)  # a client's pause after a failure; the proxy is just starting again
+
+    def _call(self, address: Address, prompt: str, ended: threading.Semaphore) -> None:
+        more = {"tools": tools(self.dialect, "read_file")} if self.tools else {}
+        connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=PATIENCE)
+        try:
+            body = question(self.dialect, prompt, stream=self.stream, **more)
+            connection.request("POST", f"/{address.token}{PATHS[self.dialect]}", body, {"content-type": "application/json"})
+            response = connection.getresponse()
+            got = self._until_the_end(response)
+        finally:
+            connection.close()
+        found = re.search(rb"reply \d+ to [^\"]*?, in full", got)
+        assert found, got
+        self.seen[prompt] = found.group().decode()
+        ended.release()
+        self.unplaced += response.getheader("x-hotset-session") is None
+        self.degraded += response.getheader("x-hotset-degraded") is not None or b": hotset: " in got
+
+    def _until_the_end(self, response: http.client.HTTPResponse) -> bytes:
+        if not self.stream:
+            return response.read()
+        got = b""
+        while not _ENDINGS[self.dialect].search(got):
+            piece = response.read1(65536)
+            if not piece:
+                raise http.client.IncompleteRead(got)
+            got += piece
+        return got
+
+
+@pytest.mark.row("V1")
+@pytest.mark.parametrize("seed", range(1, 1 + sample(1, 5)))
+def test_a_reply_that_a_client_saw_end_outlives_a_kill_right_behind_it(tmp_path, seed):
+    """40 kills each, 200 in the campaign. Every other one falls within 3 ms of the end that a client saw."""
+    chance = random.Random(seed)
+    over, ended = threading.Event(), threading.Semaphore(0)
+    forms = [(dialect, stream) for stream in (True, False) for dialect in DIALECTS]
+    clients = [OneShot(n, *forms[(n + seed) % len(forms)], tools=n % 2 == 1) for n in range(5)]
+    with (
+        ScriptedUpstream(_unhurried) as upstream,
+        serving(tmp_path / "data", upstream.url) as up,
+        ThreadPoolExecutor(len(clients)) as pool,
+    ):
+        at_work = [pool.submit(client.work, up, over, ended) for client in clients]
+        try:
+            for number in range(sample(5, 40)):
+                while ended.acquire(blocking=False):
+                    pass
+                for _ in range(chance.randrange(1, 12)):
+                    assert ended.acquire(timeout=PATIENCE), [work for work in at_work if work.done()]
+                time.sleep(chance.uniform(0, 0.003 if number % 2 else 0.1))  # the moment of the kill is what the seed chooses
+                up.kill()
+                up.start()
+        finally:
+            over.set()
+        for work in at_work:
+            work.result(PATIENCE)
+        assert up.stop() == 0
+
+    seen = {prompt: reply for client in clients for prompt, reply in client.seen.items()}
+    with SqliteStore.open(tmp_path / "data") as store:
+        assert list(store.verify()) == []
+        kept = {(page.kind, store.content(page.digest)) for page in store.pages(Where())}
+    lost_prompts = [prompt for prompt in seen if (Kind.PROMPT, prompt.encode()) not in kept]
+    lost_replies = [reply for reply in seen.values() if (Kind.RESPONSE, reply.encode()) not in kept]
+    found = (len(seen), len(lost_prompts), len(lost_replies), sum(client.unplaced for client in clients))
+    print("replies seen to end, prompts lost, replies lost, replies without a session:", found)
+    assert found[1:] == (0, 0, sum(client.degraded for client in clients)), found
 
 
 def test_agents_whose_first_reply_was_cut_off_by_a_kill_go_on_in_their_sessions(tmp_path):

@@ -6,15 +6,17 @@ import asyncio
 import gc
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 
 import pytest
 
-from hotset.errors import NotFound
-from hotset.nouns.deposit import Answered
+from hotset.errors import NotFound, StoreBusy
+from hotset.nouns.deposit import Answered, Deposit, Kept
 from hotset.nouns.message import Reply
 from hotset.nouns.turn import Event, Outcome, TurnId
 from hotset.runtime.keeper import Keeper
 from hotset.store.sqlite import SqliteStore
+from hotset.testing import RamStore
 
 
 @pytest.fixture
@@ -63,3 +65,52 @@ def test_a_store_that_answers_after_the_loop_has_ended_disturbs_nobody(keeper, c
     keeper.close()  # writes what still waits
 
     assert caplog.records == []
+
+
+class Hanging(RamStore):
+    """A store that takes everything and keeps nothing, until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hangs = True
+        self.waiting: list[tuple[Future[Kept], Deposit]] = []
+
+    def keep(self, deposit: Deposit) -> Future[Kept]:
+        future: Future[Kept] = Future()
+        if self.hangs:
+            self.waiting.append((future, deposit))
+        else:
+            future.set_result(Kept())
+        return future
+
+    def go_on(self) -> None:
+        self.hangs = False
+        for future, _ in self.waiting:
+            future.set_result(Kept())
+        self.waiting.clear()
+
+
+@pytest.mark.parametrize(("size", "most"), [(1 << 20, 64), (20 << 20, 3), (70 << 20, 0), (10, 127)])
+def test_what_waits_for_a_store_that_is_stuck_is_bounded_by_its_bytes_too(size, most):
+    """Of the first, which shows that it is stuck, nothing is known yet when it is handed over."""
+    now = [0.0]
+    store = Hanging()
+    keeper = Keeper(lambda: store, lambda: now[0])
+    keeper.open()
+    large = Answered(TurnId("0" * 16), 1.0, Outcome.DONE, 200, bytes(size), Reply())
+
+    async def run() -> None:
+        waiting = [keeper.hand_over(Event("the first", 1.0))]
+        now[0] = 10.0
+        waiting += [keeper.hand_over(large) for _ in range(most)]
+        with pytest.raises(StoreBusy, match="too much waits"):
+            keeper.hand_over(large)
+        store.go_on()
+        await asyncio.wait(waiting)
+        assert not keeper.trouble
+        again = keeper.hand_over(large)
+        store.go_on()
+        await again
+        assert not keeper.busy
+
+    asyncio.run(run())

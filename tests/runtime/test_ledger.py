@@ -219,6 +219,23 @@ def test_the_sessions_of_a_ledger_add_up_to_its_total(given: list[Bill]):
     )
 
 
+@given(st.lists(bills, max_size=30))
+def test_a_ledger_that_holds_few_books_comes_to_the_same(given: list[Bill]):
+    """Where a session's bills come one behind the other: one that is billed again after its book was closed gets another book."""
+    given = sorted(given, key=lambda bill: str(bill.session))
+    every, few = ledger_of(*given), Ledger(lambda _model, _upstream: PRICE, most=1)
+    for bill in given:
+        few.add(bill)
+
+    assert len(few.sessions) <= 1
+    for figure in ("turns", "calls", "faults", "hidden_calls", "measured.prompt", "measured.output", "estimated.prompt"):
+        assert _figure(few.total(), figure) == _figure(every.total(), figure)
+    for figure in ("measured.dollars", "estimated.dollars", "saved.dollars", "overhead_ms_p95"):
+        assert _figure(few.total(), figure) == pytest.approx(_figure(every.total(), figure))
+    assert few.total().breaks == every.total().breaks
+    assert few.total().models == every.total().models
+
+
 def _figure(account: Account, named: str) -> float:
     value: object = account
     for name in named.split("."):

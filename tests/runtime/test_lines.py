@@ -9,14 +9,15 @@ import pytest
 
 from hotset.dialects import DIALECTS
 from hotset.nouns.link import link
-from hotset.nouns.message import DialectName
+from hotset.nouns.message import DialectName, Request
 from hotset.nouns.page import ROOT
-from hotset.runtime.lines import Linked
+from hotset.runtime.lines import Linked, Scales
 from tests.campaign import sample
 from tests.dialects.conversations import conversation
 
 FIELD = {DialectName.ANTHROPIC: "messages", DialectName.OPENAI_CHAT: "messages", DialectName.OPENAI_RESPONSES: "input"}
 LONG = "word " * 2000
+LARGE = "word " * 200_000
 
 
 @pytest.mark.parametrize("name", list(DialectName))
@@ -54,3 +55,45 @@ def test_what_is_held_of_links_is_bounded():
     sizes = [size for size, _ in linked._known.values()]
     assert sum(sizes) == linked._size <= 8 << 20
     assert sizes
+
+
+def _short(number: int) -> Request:
+    body = {"model": "gpt-5.4", "messages": [{"role": "user", "content": f"a short question, number {number}"}]}
+    return DIALECTS[DialectName.ANTHROPIC].parse(json.dumps(body).encode())
+
+
+def test_short_conversations_are_bounded_by_their_number_not_only_by_their_bytes():
+    """20,000 of one message each grew the proxy by 14 MB for each thousand."""
+    linked, scales = Linked(), Scales()
+    for number in range(1000):
+        request = _short(number)
+        scales.lines(linked.of(request), request.model, {})
+
+    assert linked._size > 1000 * len(linked._known), "the objects around a short message are not counted"
+    assert len(scales._held) == 256
+    assert scales._size < 1 << 20
+    held = len(scales._held)
+    scales.lines(linked.of(_short(0)), "gpt-5.4", {})
+    assert len(scales._held) == held
+
+
+def test_a_message_that_was_weighed_is_not_weighed_again_while_its_conversation_is_held():
+    request, linked, scales = _short(1), Linked(), Scales()
+    first = scales.lines(linked.of(request), request.model, {})
+    for number in range(2, 100):
+        scales.lines(linked.of(_short(number)), request.model, {})
+    assert scales.lines(linked.of(request), request.model, {})[0] is first[0]
+
+
+def test_one_conversation_that_was_rewound_often_holds_no_more_than_it_says_and_is_weighed_as_before():
+    dialect, linked, scales = DIALECTS[DialectName.ANTHROPIC], Linked(), Scales()
+    for number in range(80):
+        texts = [{"type": "text", "text": text} for text in (f"{number}", LARGE)]
+        said = [{"role": "user", "content": "begin"}, {"role": "assistant", "content": texts}]
+        request = dialect.parse(json.dumps({"model": "gpt-5.4", "messages": said}).encode())
+        links = linked.of(request)
+        lines = scales.lines(links, request.model, {})
+    assert scales._size <= 64 << 20
+    held = scales._held[links[0].chain].values()
+    assert scales._size == sum(1000 + sum(len(piece.content) for piece in line.pieces) for line in held)
+    assert lines == Scales().lines(links, request.model, {})

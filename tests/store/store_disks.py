@@ -138,6 +138,9 @@ class PowerCutDisk(_Disk):
                     elif fate < 0.65:
                         _apply(content, act, offset + start, sector[: self._rng.randrange(len(sector))])
             (image / name).write_bytes(content)
+        seal = self._folder.parent / "live" / "store.seal"
+        if seal.exists():  # at worst it reached the disk although nobody synced it
+            (image / seal.name).write_bytes(seal.read_bytes())
         return image
 
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 import apsw
 import pytest
 
-from hotset.errors import HotsetError, NotFound, PageDamaged, StoreBusy, StoreFailed, StoreTooNew
+from hotset.errors import BadRow, HotsetError, NotFound, PageDamaged, StoreBusy, StoreFailed, StoreTooNew
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Billed, Hid, Noted, Planned, Remembered
 from hotset.nouns.memory import MemoryId, MemoryLink, Relation, Use, Used
 from hotset.nouns.message import Message, Part, Usage
 from hotset.nouns.page import Kind, Role, digest
-from hotset.nouns.turn import Node
+from hotset.nouns.turn import Event, Node
 from hotset.nouns.window import Form, Hidden, Sent, Spot
 from hotset.store.connecting import Tuning, refuse_old_sqlite
 from hotset.store.port import Blob, Where
@@ -135,6 +135,27 @@ def test_of_400_flipped_bits_none_gives_other_bytes_and_each_that_is_felt_is_rep
     assert felt > 30
 
 
+def test_rows_whose_numbers_lead_back_are_told_and_no_walk_goes_round_for_ever(tmp_path):
+    with SqliteStore.open(tmp_path / "s", _TUNING) as store:
+        for number in range(1, 601):
+            store.keep(Event(f"event-{number:04}", 1.0))
+        kept(store, Event("the last", 1.0))
+    content = bytearray((tmp_path / "s" / "store.db").read_bytes())
+    for last_of_chunk in (256, 512, 64):  # of a walk over rows, and of `verify`
+        text = content.index(b"event-%04d" % last_of_chunk)
+        number = b"\x40" if last_of_chunk == 64 else bytes((0x80 | last_of_chunk >> 7, 0))
+        at = content.rindex(number, text - 24, text)
+        content[at : at + len(number)] = b"\x80\x00" if len(number) == 2 else b"\0"
+    folder = _altered(tmp_path, "back", bytes(content))
+    with SqliteStore.open(folder, _TUNING) as store:
+        with pytest.raises(PageDamaged, match="out of order"):
+            list(store.events())
+        assert any("out of order" in damage.why or "order" in damage.why for damage in store.verify())
+    repair(folder)
+    with SqliteStore.open(folder, _TUNING) as store:
+        assert len(list(store.events())) >= 598
+
+
 def test_a_flipped_bit_of_content_harms_nothing_else(tmp_path, whole):
     rows, content = whole
     text = b"question 7 of 1"
@@ -173,13 +194,16 @@ def test_a_changed_row_is_named(tmp_path):
         assert any("is not there" in damage.why for damage in store.verify())
 
 
-def test_a_wrong_chain_is_found_although_its_row_is_sealed(tmp_path):
+def test_a_message_whose_past_is_gone_is_named_and_refused_by_an_import_unless_gaps_are_allowed(tmp_path):
     with SqliteStore.open(tmp_path / "s", _TUNING) as store:
         Talk(store).turn("hello", "hi")
         rows = list(store.dump())
     forged = [row for row in rows if getattr(row, "role", "") != Role.USER or not hasattr(row, "essence")]
     with SqliteStore.open(tmp_path / "t", _TUNING) as store:
-        store.load(forged)
+        with pytest.raises(BadRow, match="which is not there"):
+            store.load(forged)
+        assert store.census().sessions == 0
+        store.load(forged, gaps=True)
         assert any("before it is not there" in damage.why for damage in store.verify())
 
 

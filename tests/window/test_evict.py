@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -10,9 +11,10 @@ import pytest
 
 from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.page import Kind, Role
-from hotset.nouns.window import WHOLE, Cause, Form, Spot
+from hotset.nouns.window import WHOLE, Cause, Form, Line, Sent, Shown, Spot, Table
 from hotset.window.plan import plan
-from tests.window.talk import Talk, code, moment
+from hotset.window.weighing import by_message, weigh
+from tests.window.talk import Talk, code, moment, piece
 
 
 def test_batches_stay_rare_however_long_the_work_goes_on():
@@ -110,3 +112,134 @@ def test_what_pointed_to_a_result_that_leaves_is_shown_anew():
     assert made.shown[Spot(talk.lines[2].chain, WHOLE)].form is Form.GONE
     assert made.tokens <= knobs.window
     assert {made.shown[row.spot].form for row in (echo, difference)} <= {Form.FULL, Form.EXCERPT}
+
+
+def _worked(steps: int) -> Talk:
+    talk = Talk().user("Do it.")
+    for n in range(steps):
+        talk.step(code(30, f"k{n}"), said="Next.")
+    return talk
+
+
+def _edited(talk: Talk, at: int) -> Talk:
+    """The same conversation, with other words from this message on: every later message is another one."""
+    lines = [line if index < at else replace(line, chain=f"{line.chain}'") for index, line in enumerate(talk.lines)]
+    lines[at] = replace(lines[at], pieces=(replace(lines[at].pieces[0], content=b"[cleared]", tokens=3),))
+    return Talk(lines, talk.table)
+
+
+_SMALL = Knobs(window=4000, early=False, limit=NEVER, limits={})
+
+
+def test_a_step_of_which_a_part_has_left_is_still_there():
+    talk = _worked(3)
+    left = Shown(Spot(talk.lines[1].chain, WHOLE), Form.GONE, b"", 0, 9, Cause.PAYS, 0.0)
+
+    weighed = weigh(talk.lines, by_message([left]))
+
+    assert [weighed.is_resident(step) for step in weighed.steps] == [True, True, True]
+    both = replace(left, spot=Spot(talk.lines[2].chain, WHOLE))
+    assert not weighed.after([both]).is_resident(weighed.steps[0])
+
+
+@pytest.mark.parametrize("at", [2, 20, 41], ids=["in its first step", "in the midst", "in its last"])
+def test_a_stub_that_an_edit_cuts_is_made_anew_and_stays(at):
+    talk = _worked(30)
+    talk.sent(plan(talk.lines, talk.table, _SMALL, moment()))
+    left = [line.chain for line in talk.lines if Spot(line.chain, WHOLE) in talk.table.shown]
+    assert talk.lines[41].chain in left
+
+    other = _edited(talk, at)
+    made = plan(other.lines, other.table, _SMALL, moment())
+
+    assert made.broke is Cause.REWOUND
+    assert made.tokens <= _SMALL.window
+    for first, last in zip(other.lines[1::2], other.lines[2::2], strict=True):
+        assert (Spot(first.chain, WHOLE) in made.shown) is (Spot(last.chain, WHOLE) in made.shown)
+    told = [row.text.decode() for row in made.shown.values() if row.form is Form.GONE and row.text]
+    turns = [re.search(r"turns? (\d+)(?:-(\d+))?,", text) for text in told]
+    assert max(int(each[2] or each[1]) for each in turns if each) <= 26
+    kept = {**talk.table.shown, **{row.spot: row for row in made.fresh}}  # as a store gives it back after a restart
+    again = plan(other.lines, Table(kept, {}, Sent(other.lines[-1].chain, 1000.0)), _SMALL, moment())
+    assert (again.fresh, again.broke, again.tokens) == ((), None, made.tokens)
+
+
+def test_a_stub_does_not_vanish_with_the_thought_in_whose_place_it_stood():
+    """Clients drop what the model thought in earlier turns; the messages around it stay the same."""
+    talk = Talk().user("Do it.")
+    for n in range(30):
+        talk.lines.append(Line(f"thought{n}", Role.ASSISTANT, (piece(Kind.THINKING, f"Hm, {n}."),), extra=4, aside=True))
+        talk.step(code(30, f"k{n}"))
+    talk.sent(plan(talk.lines, talk.table, _SMALL, moment()))
+    assert talk.table.shown[Spot("thought0", WHOLE)].text
+
+    talk.lines = [line for line in talk.lines if not line.aside]
+    made = plan(talk.lines, talk.table, _SMALL, moment())
+
+    assert made.shown[Spot(talk.lines[1].chain, WHOLE)].text.startswith(b"[CTX-REF:conversation")
+    assert plan(talk.lines, talk.sent(made).table, _SMALL, moment()).fresh == ()
+
+
+def test_two_thoughts_that_say_the_same_leave_behind_one_stub():
+    talk = Talk().user("Do it.")
+    for n in range(30):
+        same = Line(f"thought{n}", Role.ASSISTANT, (piece(Kind.THINKING, "Hm."),), extra=4, aside=True)
+        talk.lines += [same, same]
+        talk.step(code(30, f"k{n}"))
+
+    talk.sent(plan(talk.lines, talk.table, _SMALL, moment()))
+
+    assert talk.table.shown[Spot("thought0", WHOLE)].text
+    assert plan(talk.lines, talk.table, _SMALL, moment()).fresh == ()
+
+
+def test_a_call_and_its_result_that_stand_apart_stay_and_what_they_brought_leaves():
+    talk = _worked(3)
+    talk.add(Role.ASSISTANT, piece(Kind.TOOL_CALL, "{}", "run", "late")).user("Meanwhile, think of the tests.")
+    talk.add(Role.TOOL, piece(Kind.TOOL_RESULT, code(60, "late"), "run", "late"))
+    talk.add(Role.ASSISTANT, piece(Kind.TOOL_CALL, "{}", "run", "told")).add(Role.SYSTEM, piece(Kind.SYSTEM, "Be brief."))
+    talk.add(Role.TOOL, piece(Kind.TOOL_RESULT, code(60, "told"), "run", "told"))
+    apart = {line.chain for line in talk.lines[7:]}
+    for n in range(20):
+        talk.step(code(30, f"m{n}"))
+
+    made = plan(talk.lines, talk.table, _SMALL, moment())
+
+    assert not any(Spot(chain, WHOLE) in made.shown for chain in apart)
+    assert made.shown[Spot(talk.lines[12].chain, 0)].form is Form.STUB
+    assert Spot(talk.lines[1].chain, WHOLE) in made.shown
+
+
+def test_what_pointed_to_a_result_in_a_step_that_comes_back_or_leaves_is_shown_anew_after_an_edit():
+    """The same file was read in step 1 and in step 6; both had left, and the sixth comes back without the first."""
+    text = code(40, "same")
+    talk, wide = Talk().user("Do it.").step(text, path="a.py"), replace(_SMALL, window=200_000)
+    for n in range(4):
+        talk.step(code(30, f"k{n}"))
+    talk.step(text, path="a.py")
+    for n in range(20):
+        talk.step(code(30, f"m{n}"))
+    talk.sent(plan(talk.lines, talk.table, wide, moment()))
+    again = Spot(talk.lines[12].chain, 0)
+    assert talk.table.shown[again].form is Form.ECHO
+    talk.sent(plan(talk.lines, talk.table, _SMALL, moment()))
+    assert Spot(again.chain, WHOLE) in talk.table.shown
+    lines = talk.lines[:13]
+    lines.insert(12, Line("a thought of the sixth step", Role.ASSISTANT, (piece(Kind.THINKING, "Hm."),), extra=4, aside=True))
+
+    made = plan(lines, talk.table, wide, moment())
+
+    assert Spot(again.chain, WHOLE) not in made.shown
+    assert Spot(talk.lines[1].chain, WHOLE) in made.shown
+    assert made.shown[again].form is Form.FULL
+
+
+def test_where_no_message_may_leave_what_stands_in_them_does():
+    talk = _worked(30)
+    talk.sent(plan(talk.lines, talk.table, _SMALL, moment()))
+
+    made = plan(talk.lines, talk.table, _SMALL, moment(messages_stay=True))
+
+    assert not any(spot.position == WHOLE for spot in made.shown)
+    assert made.tokens <= _SMALL.window
+    assert {row.form for row in made.shown.values()} == {Form.FULL, Form.STUB}

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from hotset.dialects import anthropic_changes, anthropic_checks, anthropic_view, envelope, parts, rewording, wire
-from hotset.dialects.anthropic_reply import document, stream
+from hotset.dialects.anthropic_reply import document, mark, stream
 from hotset.dialects.memo import Memo
 from hotset.dialects.parts import Calls
 from hotset.dialects.port import Violation
-from hotset.dialects.reply import read
+from hotset.dialects.reply import Mark, read
 from hotset.dialects.view import View
 from hotset.nouns.link import Link
 from hotset.nouns.message import Answer, DialectName, Message, Part, Reply, Request, Span, Tool, ToolSpec
@@ -20,7 +19,6 @@ from hotset.nouns.page import Chain, Kind, Role
 from hotset.nouns.window import Hidden
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
-_END = re.compile(rb'"message_stop"|(?:^|[\r\n])event: ?(?:message_stop|error)\b')
 _ERRORS = {
     401: "authentication_error",
     402: "billing_error",
@@ -72,8 +70,8 @@ class Anthropic:
         kind = _ERRORS.get(status, "api_error" if status >= 500 else "invalid_request_error")
         return wire.encode({"type": "error", "error": {"type": kind, "message": wire.encode_text(message).decode()}})
 
-    def ends(self, chunk: bytes) -> bool:
-        return _END.search(chunk) is not None
+    def mark(self, name: str, data: bytes) -> Mark:
+        return mark(name, data)
 
     def understand(self, raw: bytes) -> Message:
         return _said(raw)
@@ -83,6 +81,9 @@ class Anthropic:
 
     def offer(self, body: bytes, tools: Sequence[ToolSpec]) -> bytes:
         return anthropic_changes.offer(body, tools)
+
+    def withhold(self, body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
+        return anthropic_changes.withhold(body, unwanted)
 
     def declared(self, tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
         return anthropic_changes.declared(tools)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +39,17 @@ def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
     # The client marked its last tool as the end of what the provider caches: it must stay the last.
     is_marked = bool(theirs and wire.as_object(theirs[-1]).get("cache_control"))
     return changes.offer(outer, declared(tools), names, before_last=is_marked)
+
+
+def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
+    outer = envelope.opened(body, "messages")
+    kept = changes.withhold(outer, unwanted)
+    if kept is None:
+        return body
+    mark = node(outer.tools("tools", _tool_name)[-1].raw).members().get("cache_control")
+    if kept and mark is not None and "cache_control" not in node(kept[-1]).members():
+        kept = (*kept[:-1], kept[-1].rstrip()[:-1] + b',"cache_control":' + mark.raw + b"}")
+    return changes.with_tools(outer, kept)
 
 
 def declared(tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
@@ -146,6 +157,10 @@ def _block_nodes(said: Node) -> Sequence[Node]:
     """A block, or the blocks of a message, at their places."""
     members = said.members()
     return members["content"].elements() if "role" in members and "content" in members else (said,)
+
+
+def _tool_name(tool: dict[str, Any]) -> str:
+    return wire.as_text(tool.get("name"))
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:

@@ -342,7 +342,7 @@ def _calls_answered(turn: _Turn, uses: Sequence[str], turns: Sequence[_Turn], fo
         return
     elsewhere = {id for each in turns[following + 1 :] for id in each.results}
     apart = bool(answered) and all(id in elsewhere for id in missing)
-    yield broken(3 if apart else 1, turn.where, ids=", ".join(missing))
+    yield broken(3 if apart else 1, turn.where, *missing, ids=", ".join(missing))
 
 
 def _results_called(turn: _Turn, called: set[str]) -> Iterator[Violation]:
@@ -351,9 +351,9 @@ def _results_called(turn: _Turn, called: set[str]) -> Iterator[Violation]:
         if block.type != "tool_result":
             other_before = True
         elif block.answers not in called:
-            yield broken(2, where, id=block.answers)
+            yield broken(2, where, block.answers, id=block.answers)
         elif other_before:
-            yield broken(3, where, ids=block.answers)
+            yield broken(3, where, block.answers, ids=block.answers)
 
 
 def _unique_ids(now: _Conversation) -> Iterator[Violation]:
@@ -362,7 +362,7 @@ def _unique_ids(now: _Conversation) -> Iterator[Violation]:
     for where, block in now.blocks if len(set(ids)) < len(ids) else ():
         if block.type == "tool_use":
             if block.id in seen:
-                yield broken(4, where)
+                yield broken(4, where, block.id)
             seen.add(block.id)
 
 
@@ -375,7 +375,7 @@ def _server_results(now: _Conversation) -> Iterator[Violation]:
             if block.type in ("server_tool_use", "mcp_tool_use"):
                 called.add(block.id)
             elif block.is_server and block.answers not in called and block.answers not in _carried(now.answers[:index]):
-                yield broken(5, where, type=block.type, id=block.answers)
+                yield broken(5, where, block.answers, type=block.type, id=block.answers)
 
 
 def _carried(earlier: Sequence[_Turn]) -> set[str]:
@@ -426,7 +426,8 @@ def _tools(now: _Conversation) -> Iterator[Violation]:
     for index, said in now.unusual:
         for place, name in said.references:
             if name not in names:
-                yield broken(10, f"messages.{index}{place}", problem=f"Tool reference '{name}' not found in available tools")
+                problem = f"Tool reference '{name}' not found in available tools"
+                yield broken(10, f"messages.{index}{place}", name, problem=problem)
 
 
 def _deferred(tools: Sequence[Tool]) -> Iterator[Violation]:
@@ -513,11 +514,11 @@ def _server_blocks_kept(now: _Conversation, before: _Conversation) -> Iterator[V
     for where, block in now.server_blocks:
         was = then.get(block.key)
         if was is not None and was is not block and was.unmarked != block.unmarked:
-            yield broken(5, where, type=block.type, id=block.answers or block.id)
+            yield broken(5, where, block.answers or block.id, type=block.type, id=block.answers or block.id)
         if block.type == "server_tool_use":
             for type, id in then:
                 if id == block.id and (type, id) not in here:
-                    yield broken(5, where, type=type, id=id)
+                    yield broken(5, where, id, type=type, id=id)
 
 
 def _thinking_kept(now: _Conversation, before: _Conversation) -> Iterator[Violation]:
@@ -531,7 +532,7 @@ def _injected_declared(now: _Conversation, before: _Conversation) -> Iterator[Vi
     unknown = now.names - before.names - {tool.name for tool in now.request.tools}
     for where, block in now.blocks if unknown else ():
         if block.type == "tool_use" and block.name in unknown:
-            yield broken(10, where, problem=f"Tool reference '{block.name}' not found in available tools")
+            yield broken(10, where, block.name, problem=f"Tool reference '{block.name}' not found in available tools")
 
 
 def _ends_kept(now: _Conversation, before: _Conversation) -> Iterator[Violation]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from hotset.dialects import sse, wire
-from hotset.dialects.reply import Understand, error_of
+from hotset.dialects.reply import Mark, Understand, error_of
 from hotset.nouns.message import Reply, Usage
 
 
@@ -133,6 +134,23 @@ def stream(body: bytes, understand: Understand) -> Reply:
         complete=found.ended and bool(found.stop) and not found.error,
         error=found.error,
     )
+
+
+_TELLING = re.compile(rb"message_delta|message_stop|error")
+"""Stands in every event that says something about the end; whether it does, only reading it tells."""
+
+
+def mark(name: str, data: bytes) -> Mark:
+    if not _TELLING.search(data) and not _TELLING.match(name.encode()):
+        return Mark.MORE if b"content_block" in data else Mark.NONE
+    tree = wire.as_object(wire.lenient(data))
+    match wire.as_text(tree.get("type")) or name:
+        case "message_delta" if wire.as_object(tree.get("delta")).get("stop_reason"):
+            return Mark.STOP
+        case "message_stop" | "error":
+            return Mark.LAST
+        case kind:
+            return Mark.MORE if kind.startswith("content_block") else Mark.NONE
 
 
 def _usage(tree: Any, known: Usage) -> Usage:

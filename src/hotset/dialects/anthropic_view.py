@@ -22,7 +22,7 @@ from hotset.dialects.view import (
     is_call,
     is_ours,
     observed,
-    summed,
+    with_sum,
 )
 from hotset.nouns.link import Link
 from hotset.nouns.message import Reply
@@ -31,7 +31,7 @@ from hotset.nouns.window import Hidden
 _OF_A_BLOCK = frozenset({"content_block_start", "content_block_delta", "content_block_stop"})
 _END = frozenset({"message_delta", "message_stop"})
 _THINKING = frozenset({"thinking", "redacted_thinking"})
-_COUNTS = frozenset({"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"})
+_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "cache_creation", "output_tokens")
 """What the end of a turn of several rounds must tell anew: its beginning told of the first round alone."""
 
 
@@ -47,17 +47,22 @@ class _Editor:
     refuse: Refuse
     plain: bool = True
     ended: bool = False
+    pulse: bytes = event(b'{"type": "ping"}', "ping")
     _is_first: bool = True
     _blocks: Places = field(default_factory=Places)
     _held: list[Frame | bytes] = field(default_factory=list)
     """The end and what came behind it; a frame is still to be worded."""
-    _earlier: dict[str, Any] = field(default_factory=dict)
-    """Usage of the rounds before this one."""
+    _earlier: list[dict[str, Any]] = field(default_factory=list)
+    """Usage of each round before this one."""
     _usage: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool:
+        return bool(self._held) and not self._blocks.hides
 
     def begin(self) -> None:
         self.plain = self.ended = self._is_first = False
-        self._earlier = summed(self._earlier, self._usage)
+        self._earlier.append(self._usage)
         self._usage = {}
         self._blocks.begin()
         self._held.clear()
@@ -117,11 +122,17 @@ class _Editor:
         if (stop := _stop(wire.as_object(tree.get("delta")).get("stop_reason"), last)) is not None:
             delta = wire.member_of(wire.salvaged(frame.data)[0], "delta")
             values["delta"] = exchanged(delta, {"stop_reason": wire.encode(stop)})
-        if not self._is_first:
-            told = wire.as_object(tree.get("usage"))
-            total = summed(self._earlier, self._usage)
-            values["usage"] = wire.encode({name: count for name, count in total.items() if name in told or name in _COUNTS})
+        if not self._is_first and any((*self._earlier, self._usage)):
+            values["usage"] = with_sum(self._last_usage(frame, tree), [*self._earlier, self._usage])
         return _reworded(frame, **values) if values else frame.raw
+
+    def _last_usage(self, frame: Frame, tree: dict[str, Any]) -> bytes:
+        """The last round's usage, with the counts that only its beginning told: the client saw another beginning."""
+        told = wire.as_object(tree.get("usage"))
+        known = {name: 0 for name in _COUNTS if isinstance(self._earlier[0].get(name), int)}
+        known |= {name: self._usage[name] for name in _COUNTS if name in self._usage}
+        unsaid = {name: wire.encode(count) for name, count in known.items() if told.get(name) is None}
+        return exchanged(wire.member_of(wire.salvaged(frame.data)[0], "usage") if told else b"{}", unsaid)
 
 
 def observe(reply: Reply, ours: Container[str]) -> Round:
@@ -144,10 +155,9 @@ def merge(bodies: Sequence[bytes], last: Round, ours: Container[str]) -> bytes:
     if (stop := _stop(trees[-1].get("stop_reason"), last)) is not None:
         values["stop_reason"] = wire.encode(stop)
     if len(bodies) > 1:
-        usage: Any = {}
-        for tree in trees:
-            usage = summed(usage, wire.as_object(tree.get("usage")))
-        values |= {"id": wire.encode(trees[0].get("id")), "usage": wire.encode(usage)}
+        values["id"] = wire.encode(trees[0].get("id"))
+        if wire.as_object(trees[-1].get("usage")):
+            values["usage"] = with_sum(wire.member_of(bodies[-1], "usage"), [tree.get("usage") for tree in trees])
     return exchanged(bodies[-1], values)
 
 

@@ -12,7 +12,7 @@ from hotset.dialects import wire
 from hotset.dialects.envelope import Envelope
 from hotset.dialects.reply import Understand
 from hotset.dialects.rewording import Slots, reword
-from hotset.dialects.splice import splice
+from hotset.dialects.splice import elements, fields, splice
 from hotset.nouns.link import Link
 from hotset.nouns.message import Message, Part, Request, Span, Tool, ToolSpec
 from hotset.nouns.page import Chain, Kind, Role
@@ -46,6 +46,33 @@ def offer(outer: Envelope, tools: Sequence[Tool], declared: Iterable[str], *, be
     last = theirs[-1]
     here, new = (last.start, ours + b",") if before_last else (last.end, b"," + ours)
     return splice(outer.body, [(Span(here, here), new)])
+
+
+def withhold(outer: Envelope, unwanted: Callable[[bytes], bool]) -> tuple[bytes, ...] | None:
+    """The client's tools without those that are unwanted, also in a namespace; None where none is."""
+    if not outer.raw("tools").startswith(b"["):
+        return None
+    _, theirs = outer.array("tools")
+    raws = [outer.body[span.start : span.end] for span in theirs]
+    kept = [_wanted(raw, unwanted) for raw in raws]
+    return tuple(filter(None, kept)) if kept != raws else None
+
+
+def with_tools(outer: Envelope, raws: Iterable[bytes]) -> bytes:
+    """The body with these tools in place of the client's list."""
+    return splice(outer.body, [(outer.fields["tools"].value, b"[" + b",".join(raws) + b"]")])
+
+
+def _wanted(raw: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
+    """The tool, or the namespace without the unwanted ones in it; empty where nothing stays."""
+    if not unwanted(raw):
+        return raw
+    inner = fields(raw).get("tools")
+    if inner is None or not raw.startswith(b"[", inner.value.start):
+        return b""
+    spans = elements(raw, inner.value, "tools")
+    kept = [each for span in spans if not unwanted(each := raw[span.start : span.end])]
+    return splice(raw, [(inner.value, b"[" + b",".join(kept) + b"]")]) if kept else b""
 
 
 def schema(tool: ToolSpec) -> msgspec.Raw:

@@ -58,6 +58,11 @@ class Frames:
         if len(self._buffer) > self._max:
             yield self._cut(len(self._buffer))  # not an event stream: nothing is held back for it
 
+    @property
+    def has_half(self) -> bool:
+        """The bytes so far end in the middle of an event."""
+        return bool(self._buffer)
+
     def rest(self) -> Frame | None:
         """What the stream's end leaves over: half an event, or one whose blank line was forgotten."""
         return self._cut(len(self._buffer)) if self._buffer else None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -226,8 +228,24 @@ _BY_CODE = {code: each.number for each in _EVERY for code in each.codes}
 _BY_TEXT = tuple((re.compile(each.pattern), each.number) for each in _EVERY if each.pattern)
 
 
-def broken(number: int, where: str, **gaps: Any) -> Violation:
-    return Violation(number, where, INVARIANTS[number].text.format(where=where, **gaps))
+def broken(number: int, where: str, *about: str, **gaps: Any) -> Violation:
+    """`about` names the calls or tools that it is about."""
+    return Violation(number, where, INVARIANTS[number].text.format(where=where, **gaps), about)
+
+
+def beyond(found: Iterable[Violation], theirs: Iterable[Violation]) -> Violation | None:
+    """The first violation that is not the client's own: the same rule, for the same call or tool, counts once for each."""
+    allowed = Counter(key for each in theirs for key in _keys(each))
+    for each in found:
+        keys = Counter(_keys(each))
+        if keys - allowed:
+            return each
+        allowed -= keys
+    return None
+
+
+def _keys(violation: Violation) -> list[tuple[int, str]]:
+    return [(violation.invariant, name) for name in violation.about or ("",)]
 
 
 def explain(status: int, body: bytes) -> int | None:

@@ -13,6 +13,7 @@ from hotset.nouns.message import Message, Span
 from hotset.nouns.page import Kind
 
 _MOST_BYTES = 8 << 20  # about twenty-five sessions of 300 KB; what is understood of them takes as much again
+_AROUND = 1500  # bytes that the objects of a message take, however short it is
 _LARGEST = 1 << 20
 
 
@@ -52,11 +53,11 @@ class Memo:
         known = _Understood(message, _with(made, calls), _with(needed, calls))
         with self._lock:
             if message.raw not in self._known:
-                self._size += len(message.raw)
+                self._size += len(message.raw) + _AROUND
             self._known[message.raw] = known
             while self._size > _MOST_BYTES:
                 raw, _ = self._known.popitem(last=False)
-                self._size -= len(raw)
+                self._size -= len(raw) + _AROUND
 
 
 def _calls_of(message: Message) -> tuple[set[str], set[str]]:

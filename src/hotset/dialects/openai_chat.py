@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from hotset.dialects import changes, envelope, openai_chat_changes, openai_chat_view, openai_checks, parts, rewording, wire
 from hotset.dialects.memo import Memo
-from hotset.dialects.openai_chat_reply import document, stream
+from hotset.dialects.openai_chat_reply import document, mark, stream
 from hotset.dialects.parts import Calls
 from hotset.dialects.port import Violation
-from hotset.dialects.reply import openai_refusal, read
+from hotset.dialects.reply import Mark, openai_refusal, read
 from hotset.dialects.view import View
 from hotset.nouns.link import Link
 from hotset.nouns.message import Answer, DialectName, Message, Part, Reply, Request, Span, Tool, ToolSpec
@@ -27,7 +26,6 @@ _ROLES = {
     "tool": Role.TOOL,
     "function": Role.TOOL,
 }
-_END = re.compile(rb'(?:^|[\r\n])data: ?(?:\[DONE\]|\{\s*"error")')
 
 
 class OpenAIChat:
@@ -66,8 +64,8 @@ class OpenAIChat:
     def refuse(self, status: int, message: str) -> bytes:
         return openai_refusal(status, message)
 
-    def ends(self, chunk: bytes) -> bool:
-        return _END.search(chunk) is not None
+    def mark(self, name: str, data: bytes) -> Mark:
+        return mark(name, data)
 
     def understand(self, raw: bytes) -> Message:
         return _said(raw)
@@ -77,6 +75,9 @@ class OpenAIChat:
 
     def offer(self, body: bytes, tools: Sequence[ToolSpec]) -> bytes:
         return openai_chat_changes.offer(body, tools)
+
+    def withhold(self, body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
+        return openai_chat_changes.withhold(body, unwanted)
 
     def declared(self, tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
         return openai_chat_changes.declared(tools)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +31,12 @@ def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
     outer = envelope.opened(body, "messages")
     names = [tool.name for key in ("tools", "functions") for tool in outer.tools(key, _name)]
     return changes.offer(outer, declared(tools), names)
+
+
+def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
+    outer = envelope.opened(body, "messages")
+    kept = changes.withhold(outer, unwanted)
+    return body if kept is None else changes.with_tools(outer, kept)
 
 
 def declared(tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hotset.dialects import sse, wire
-from hotset.dialects.reply import Understand, error_of, openai_usage
+from hotset.dialects.reply import Mark, Understand, error_of, openai_usage
 from hotset.nouns.message import Message, Reply, Usage
 
 
@@ -137,6 +137,19 @@ def stream(body: bytes, understand: Understand) -> Reply:
         complete=ended and bool(stops) and all(stops) and not error,
         error=error,
     )
+
+
+def mark(name: str, data: bytes) -> Mark:
+    """Some providers give a reason to stop with every chunk: text behind it says that it was none."""
+    if data.strip() == b"[DONE]":
+        return Mark.LAST
+    tree = wire.as_object(wire.lenient(data))
+    found = Mark.STOP if name == "error" or tree.get("error") else Mark.NONE
+    for choice in map(wire.as_object, wire.as_list(tree.get("choices"))):
+        found |= Mark.STOP if choice.get("finish_reason") else Mark.NONE
+        delta = wire.as_object(choice.get("delta"))
+        found |= Mark.MORE if any(delta.get(each) for each in (*_TEXTS, "tool_calls", "function_call")) else Mark.NONE
+    return found
 
 
 def _usage(tree: Any) -> Usage:

@@ -15,6 +15,7 @@ import msgspec
 from hotset.dialects import wire
 from hotset.dialects.frames import Frame, event
 from hotset.dialects.view import (
+    COMMENT,
     DocumentView,
     Places,
     Read,
@@ -27,7 +28,7 @@ from hotset.dialects.view import (
     is_call,
     is_ours,
     observed,
-    summed,
+    with_sum,
 )
 from hotset.nouns.link import Link
 from hotset.nouns.message import Reply
@@ -38,6 +39,9 @@ _FRAME = ("id", "created", "model")
 
 _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 """What one round says after the other is one text for the client."""
+
+_BETWEEN = "\n\n"
+"""Stands between the texts of two rounds."""
 
 
 @dataclass(slots=True)
@@ -74,6 +78,12 @@ class _Chunk:
         delta = wire.as_object(self.choice.get("delta"))
         return any(delta.get(name) for name in (*_TEXTS, "tool_calls"))
 
+    @property
+    def texts(self) -> set[str]:
+        """The kinds of text that it says something of."""
+        delta = wire.as_object(self.choice.get("delta"))
+        return {name for name in _TEXTS if isinstance(delta.get(name), str) and delta[name]}
+
 
 def view(ours: Container[str], read: Read, refuse: Refuse, *, streamed: bool) -> View:
     if streamed:
@@ -87,6 +97,7 @@ class _Editor:
     refuse: Refuse
     plain: bool = True
     ended: bool = False
+    pulse: bytes = COMMENT
     _is_first: bool = True
     _is_opaque: bool = False
     _name: dict[str, bytes] = field(default_factory=dict)
@@ -96,18 +107,31 @@ class _Editor:
     _places: Places = field(default_factory=Places)
     _hides: bool = False
     """This round calls tools of ours."""
+    _texts: set[str] = field(default_factory=set)
+    """The kinds of text that this round has begun."""
+    _shown_texts: set[str] = field(default_factory=set)
+    """The kinds of text that the client got something of."""
+    _spoken: set[str] = field(default_factory=set)
+    """Those that it got of earlier rounds."""
     _waiting: list[_Chunk] = field(default_factory=list)
     """Chunks from one on that begins a call and does not yet name its tool."""
     _held: list[tuple[_Chunk, bytes]] = field(default_factory=list)
     """The end and what came behind it, with what is shown of each."""
-    _earlier: dict[str, Any] = field(default_factory=dict)
+    _earlier: list[dict[str, Any]] = field(default_factory=list)
+    """Usage of each round before this one."""
     _usage: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool:
+        return bool(self._held) and not self._hides
 
     def begin(self) -> None:
         self.plain = self.ended = self._is_first = False
-        self._earlier = summed(self._earlier, self._usage)
+        self._earlier.append(self._usage)
         self._usage = {}
         self._hides = False
+        self._spoken |= self._shown_texts
+        self._texts.clear()
         self._places.begin()
         for each in (self._calls, self._waiting, self._held):
             each.clear()
@@ -171,12 +195,16 @@ class _Editor:
             return b""
         released = b""
         if self._held and chunk.says_more and not self._hides:  # some providers call every chunk the last
-            released = b"".join(each.frame.saying(known) for each, known in self._held)
+            released = b"".join(self._sent(each, known) for each, known in self._held)
             self._held.clear()
         if self._held or chunk.is_end:
             self._held.append((chunk, data))
             return released
-        return released + chunk.frame.saying(data)
+        return released + self._sent(chunk, data)
+
+    def _sent(self, chunk: _Chunk, data: bytes) -> bytes:
+        self._shown_texts |= chunk.texts
+        return chunk.frame.saying(data)
 
     def _edited(self, chunk: _Chunk) -> bytes | None:
         """The chunk as the client sees it; None where there is nothing for it to see."""
@@ -189,7 +217,7 @@ class _Editor:
         text = wire.salvaged(chunk.frame.data)[0]
         said = wire.elements_of(wire.member_of(text, "choices"))[0]
         delta = wire.member_of(said, "delta")
-        edited = self._delta(delta, chunk.calls)
+        edited = self._apart(self._delta(delta, chunk.calls), chunk)
         if edited == delta:
             return self._named(chunk.frame.data)
         left = wire.as_object(wire.lenient(edited))
@@ -207,6 +235,15 @@ class _Editor:
             shown = list(self._shown(deltas, calls))
             left |= {"tool_calls": said["tool_calls"] if shown == deltas else b"[%s]" % b",".join(shown)} if shown else {}
         return raw if left == said else wire.encode({name: msgspec.Raw(value) for name, value in left.items()})
+
+    def _apart(self, delta: bytes, chunk: _Chunk) -> bytes:
+        """The first words of a round's text, apart from those of earlier rounds."""
+        new = (chunk.texts & self._spoken) - self._texts
+        self._texts |= chunk.texts
+        mark = wire.encode(_BETWEEN)[:-1]
+        return (
+            exchanged(delta, {name: mark + wire.member_of(delta, name)[1:] for name in _TEXTS if name in new}) if new else delta
+        )
 
     def _shown(self, deltas: Sequence[bytes], calls: Sequence[_Call]) -> Iterator[bytes]:
         """The deltas of calls that are not ours, counted on."""
@@ -233,7 +270,7 @@ class _Editor:
             said = wire.elements_of(wire.member_of(text, "choices"))[0]
             values["choices"] = b"[" + exchanged(said, {"finish_reason": wire.encode(stop)}) + b"]"
         if not self._is_first and isinstance(chunk.tree.get("usage"), dict):
-            values["usage"] = wire.encode(summed(self._earlier, self._usage))
+            values["usage"] = with_sum(wire.member_of(text, "usage"), [*self._earlier, self._usage])
         return exchanged(text, values) if values else data
 
 
@@ -254,10 +291,8 @@ def merge(bodies: Sequence[bytes], last: Round, ours: Container[str]) -> bytes:
     values = {"choices": b"[" + said + b"]"}
     if len(bodies) > 1:
         values |= {name: wire.encode(trees[0][name]) for name in _FRAME if name in trees[0]}
-        usage: Any = {}
-        for tree in trees:
-            usage = summed(usage, wire.as_object(tree.get("usage")))
-        values |= {"usage": wire.encode(usage)} if usage else {}
+        if wire.as_object(trees[-1].get("usage")):
+            values["usage"] = with_sum(wire.member_of(bodies[-1], "usage"), [tree.get("usage") for tree in trees])
     return exchanged(bodies[-1], values)
 
 
@@ -285,7 +320,7 @@ def _merged(messages: Sequence[bytes], ours: Container[str]) -> bytes:
 def _joined(texts: Sequence[Any]) -> Any:
     """One text; a list of blocks where one of them is a list."""
     if all(isinstance(text, str) for text in texts):
-        return "".join(texts)
+        return _BETWEEN.join(texts)
     return [block for text in texts for block in (text if isinstance(text, list) else [{"type": "text", "text": text}])]
 
 

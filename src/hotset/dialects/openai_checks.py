@@ -64,7 +64,7 @@ def check_responses(
         if item.get("type") == "function_call" and "name" in item
     ]
     found = [
-        *_items_paired(request, items),
+        *_items_paired(request, items, recall.of(original.messages) if original is not None else ()),
         *_reasoning_followed(items),
         *_names(request, names),
         *_deferred(request),
@@ -123,7 +123,7 @@ def _calls_answered(messages: Sequence[dict[str, Any]]) -> Iterator[Violation]:
                 break
             answered.add(wire.as_text(later.get("tool_call_id")))
         if missing := [id for id in called if id not in answered]:
-            yield broken(18, f"messages.{index}", ids=", ".join(missing))
+            yield broken(18, f"messages.{index}", *missing, ids=", ".join(missing))
 
 
 def _results_called(messages: Sequence[dict[str, Any]]) -> Iterator[Violation]:
@@ -131,8 +131,8 @@ def _results_called(messages: Sequence[dict[str, Any]]) -> Iterator[Violation]:
     for index, tree in enumerate(messages):
         if tree.get("role") != "tool":
             called = set(_ids(tree)) if tree.get("role") == "assistant" else set()
-        elif wire.as_text(tree.get("tool_call_id")) not in called:
-            yield broken(19, f"messages.{index}")
+        elif (id := wire.as_text(tree.get("tool_call_id"))) not in called:
+            yield broken(19, f"messages.{index}", id)
 
 
 def _chat_names(messages: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -150,7 +150,7 @@ def _names(request: Request, used: Sequence[tuple[str, str]] | Iterator[tuple[st
             problem = (
                 f"Invalid '{where}': string does not match pattern. Expected a string that matches '^[a-zA-Z0-9_-]{{1,64}}$'."
             )
-            yield broken(22, where, problem=problem)
+            yield broken(22, where, name, problem=problem)
 
 
 def _deferred(request: Request) -> Iterator[Violation]:
@@ -161,7 +161,7 @@ def _deferred(request: Request) -> Iterator[Violation]:
         tree = wire.as_object(wire.lenient(tool.raw))
         if tree.get("defer_loading") is True or wire.as_object(tree.get("function")).get("defer_loading") is True:
             where = f"tools.{index}.defer_loading"
-            yield broken(22, where, problem=f"'{where}' is not supported with model {request.model}")
+            yield broken(22, where, tool.name, problem=f"'{where}' is not supported with model {request.model}")
 
 
 def _searched(request: Request) -> Iterator[Violation]:
@@ -199,7 +199,7 @@ def _signed(request: Request, messages: Sequence[dict[str, Any]]) -> Iterator[Vi
     start = max((i for i, tree in enumerate(messages) if tree.get("role") == "user"), default=-1)
     for index in range(start + 1, len(messages)):
         if messages[index].get("tool_calls") and not _is_signed(request.messages[index]):
-            yield broken(24, f"messages.{index}.tool_calls.0")
+            yield broken(24, f"messages.{index}.tool_calls.0", *_ids(messages[index])[:1])
 
 
 def _signatures_kept(request: Request, original: Request) -> Iterator[Violation]:
@@ -207,8 +207,8 @@ def _signatures_kept(request: Request, original: Request) -> Iterator[Violation]
         return
     signed = {call for message in original.messages if _is_signed(message) for call in _called(message)}
     for index, message in enumerate(request.messages):
-        if signed.intersection(_called(message)) and not _is_signed(message):
-            yield broken(24, f"messages.{index}.tool_calls.0")
+        if signed.intersection(called := _called(message)) and not _is_signed(message):
+            yield broken(24, f"messages.{index}.tool_calls.0", called[0])
 
 
 def _called(message: Message) -> list[str]:
@@ -219,8 +219,12 @@ def _is_signed(message: Message) -> bool:
     return any(mark in message.raw for mark in _SIGNATURES)
 
 
-def _items_paired(request: Request, items: Sequence[dict[str, Any]]) -> Iterator[Violation]:
-    """Rule 20. What the provider holds itself (a previous response, a reference) can hold the other half."""
+def _items_paired(
+    request: Request, items: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]] = ()
+) -> Iterator[Violation]:
+    """Rule 20. What the provider holds itself (a previous response, a reference) can hold the other half, but not a call that
+    stood in the client's own request, which was `before`."""
+    theirs = {(wire.as_text(item.get("type")), _call_id(item)) for item in before}
     held = bool(request.previous or any(hint.startswith("conversation=") for hint in request.hints))
     held = held or any(item.get("type") == "item_reference" for item in items)
     called: set[tuple[str, str]] = set()
@@ -232,11 +236,10 @@ def _items_paired(request: Request, items: Sequence[dict[str, Any]]) -> Iterator
         if kind in _PAIRED:
             called.add((kind, id))
             if kind in _ANSWERED_BY_CLIENT and (kind, id) not in answered and item.get("async") is not True:
-                yield broken(20, f"input.{index}", problem=f"No tool output found for {_spoken(kind)} {id}.")
-        elif kind in _OUTPUTS and (_OUTPUTS[kind], id) not in called and not held:
-            yield broken(
-                20, f"input.{index}", problem=f"No tool call found for {_spoken(_OUTPUTS[kind])} output with call_id {id}."
-            )
+                yield broken(20, f"input.{index}", id, problem=f"No tool output found for {_spoken(kind)} {id}.")
+        elif kind in _OUTPUTS and (call := (_OUTPUTS[kind], id)) not in called and (not held or call in theirs):
+            problem = f"No tool call found for {_spoken(_OUTPUTS[kind])} output with call_id {id}."
+            yield broken(20, f"input.{index}", id, problem=problem)
 
 
 def _call_id(item: dict[str, Any]) -> str:
@@ -255,7 +258,7 @@ def _reasoning_followed(items: Sequence[dict[str, Any]]) -> Iterator[Violation]:
         following = next((each for each in items[index + 1 :] if each.get("type") != "reasoning"), None)
         if following is None or not _made_by_model(following):
             problem = f"Item '{item['id']}' of type 'reasoning' was provided without its required following item."
-            yield broken(21, f"input.{index}", problem=problem)
+            yield broken(21, f"input.{index}", wire.as_text(item["id"]), problem=problem)
 
 
 def _made_by_model(item: dict[str, Any]) -> bool:
@@ -274,7 +277,7 @@ def _reasoning_kept(items: Sequence[dict[str, Any]], before: Sequence[dict[str, 
             problem = (
                 f"Item '{key}' of type '{item.get('type')}' was provided without its required 'reasoning' item: '{reasoning}'."
             )
-            yield broken(21, f"input.{index}", problem=problem)
+            yield broken(21, f"input.{index}", key, problem=problem)
 
 
 def _led(items: Sequence[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,10 +18,10 @@ from hotset.dialects import (
 )
 from hotset.dialects.memo import Memo
 from hotset.dialects.openai_responses_changes import CALLS
-from hotset.dialects.openai_responses_reply import document, stream
+from hotset.dialects.openai_responses_reply import document, mark, stream
 from hotset.dialects.parts import Calls
 from hotset.dialects.port import Violation
-from hotset.dialects.reply import openai_refusal, read
+from hotset.dialects.reply import Mark, openai_refusal, read
 from hotset.dialects.splice import splice
 from hotset.dialects.view import View
 from hotset.errors import Malformed
@@ -34,10 +33,6 @@ from hotset.nouns.window import Hidden
 _ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
 _CONTINUES = ("previous_response_id", "conversation", "prompt")
 """A request may leave `input` out where one of these says what to go on from."""
-
-_END = re.compile(
-    rb'"response\.(?:completed|incomplete|failed)"|(?:^|[\r\n])event: ?(?:response\.(?:completed|incomplete|failed)|error)\b'
-)
 
 
 class OpenAIResponses:
@@ -83,8 +78,8 @@ class OpenAIResponses:
     def refuse(self, status: int, message: str) -> bytes:
         return openai_refusal(status, message)
 
-    def ends(self, chunk: bytes) -> bool:
-        return _END.search(chunk) is not None
+    def mark(self, name: str, data: bytes) -> Mark:
+        return mark(name, data)
 
     def understand(self, raw: bytes) -> Message:
         return _said(raw)
@@ -94,6 +89,9 @@ class OpenAIResponses:
 
     def offer(self, body: bytes, tools: Sequence[ToolSpec]) -> bytes:
         return openai_responses_changes.offer(body, tools)
+
+    def withhold(self, body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
+        return openai_responses_changes.withhold(body, unwanted)
 
     def declared(self, tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
         return openai_responses_changes.declared(tools)

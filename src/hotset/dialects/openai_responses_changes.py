@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from hotset.dialects import changes, envelope, rewording, wire
@@ -45,6 +45,12 @@ def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
     outer = envelope.opened(body, "input")
     names = [tool.name for tool in outer.tools("tools", lambda tool: wire.as_text(tool.get("name")))]
     return changes.offer(outer, declared(tools), names)
+
+
+def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
+    outer = envelope.opened(body, "input")
+    kept = changes.withhold(outer, unwanted)
+    return body if kept is None else changes.with_tools(outer, kept)
 
 
 def declared(tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from hotset.dialects import sse, wire
-from hotset.dialects.reply import Understand, error_of, openai_usage
+from hotset.dialects.reply import Mark, Understand, error_of, openai_usage
 from hotset.nouns.message import Reply, Usage
 
 _WHOLE = frozenset({"completed", "incomplete"})
@@ -149,3 +150,16 @@ class _Assembly:
     def finished(self) -> list[bytes]:
         done = [raw for index in sorted(self.items) if (raw := self.items[index].finished())]
         return done if len(done) >= len(self.whole) else self.whole
+
+
+_ENDS = frozenset({"response.completed", "response.incomplete", "response.failed", "error"})
+_TELLING = re.compile(rb'"(?:response\.(?:completed|incomplete|failed)|error)"')
+"""Stands in every event that ends a reply; whether it does, only reading it tells."""
+
+
+def mark(name: str, data: bytes) -> Mark:
+    """The last event repeats the whole reply: it is read only where its name does not tell."""
+    is_last = name in _ENDS or data.strip() == b"[DONE]"
+    if not is_last and _TELLING.search(data):
+        is_last = wire.as_object(wire.lenient(data)).get("type") in _ENDS
+    return Mark.LAST if is_last else Mark.NONE

@@ -13,11 +13,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from hotset.dialects import wire
 from hotset.dialects.frames import Frame, event
 from hotset.dialects.openai_responses_changes import SEARCH_CALL
 from hotset.dialects.reply import error_of
 from hotset.dialects.view import (
+    COMMENT,
     OWN_SEARCH,
     DocumentView,
     OwnCall,
@@ -29,7 +32,7 @@ from hotset.dialects.view import (
     View,
     exchanged,
     observed,
-    summed,
+    with_sum,
 )
 from hotset.nouns.link import Link
 from hotset.nouns.message import Reply
@@ -57,9 +60,12 @@ class _Editor:
     refuse: Refuse
     plain: bool = True
     ended: bool = False
+    pulse: bytes = COMMENT
     _is_first: bool = True
     _id: bytes = b""
     """The first round's, as JSON."""
+    _response: bytes = b""
+    """The response as the first round's first event tells it."""
     _places: Places = field(default_factory=Places)
     _number: int = -1
     """The number of the latest event that the client got, or will get where it is held."""
@@ -73,13 +79,18 @@ class _Editor:
     """This round's items that the client got, whole."""
     _before: list[bytes] = field(default_factory=list)
     """Those of earlier rounds."""
-    _earlier: dict[str, Any] = field(default_factory=dict)
+    _earlier: list[dict[str, Any]] = field(default_factory=list)
+    """Usage of each round before this one."""
     _usage: dict[str, Any] = field(default_factory=dict)
     _is_stored: bool = True
 
+    @property
+    def holds(self) -> bool:
+        return bool(self._held) and not self._places.hides
+
     def begin(self) -> None:
         self.plain = self.ended = self._is_first = False
-        self._earlier = summed(self._earlier, self._usage)
+        self._earlier.append(self._usage)
         self._usage = {}
         self._before += [self._items[index] for index in sorted(self._items)]
         self._shift, self._number = None, self._shown
@@ -110,8 +121,22 @@ class _Editor:
         given = wire.as_object(wire.lenient(body))
         tree = given if given.get("error") else wire.as_object(wire.lenient(self.refuse(status, _said(status))))
         message = wire.as_text(wire.as_object(tree.get("error")).get("message")) or _said(status)
-        said = {"type": "error", "code": error_of(tree), "message": message, "param": None}
-        return event(wire.encode(said | {"sequence_number": self._shown + 1}), "error")
+        code = error_of(tree)
+        said = {"type": "error", "code": code, "message": message, "param": None, "sequence_number": self._shown + 1}
+        if not self._response:
+            return event(wire.encode(said), "error")
+        # Some clients only know the one, some only the other; the provider sends both.
+        items = [*self._before, *(self._items[index] for index in sorted(self._items))]
+        failed = exchanged(
+            self._response,
+            {
+                "status": b'"failed"',
+                "error": wire.encode({"code": code, "message": message}),
+                "output": b"[" + b",".join(items) + b"]",
+            },
+        )
+        last = {"type": "response.failed", "sequence_number": self._shown + 2, "response": msgspec.Raw(failed)}
+        return event(wire.encode(said), "error") + event(wire.encode(last), "response.failed")
 
     def observe(self, reply: Reply) -> Round:
         return observe(reply, self.ours, is_stored=self._is_stored)
@@ -130,6 +155,7 @@ class _Editor:
             self._usage = wire.as_object(response.get("usage"))
             if self._is_first and not self._id and "id" in response:
                 self._id = wire.encode(response["id"])
+                self._response = wire.member_of(text, "response")
 
     def _edited(self, kind: str, tree: dict[str, Any], data: bytes, text: bytes) -> bytes | None:
         """The event as the client sees it; None where there is nothing for it to see."""
@@ -174,7 +200,8 @@ class _Editor:
             values["output"] = b"[" + b",".join([*self._before, *items]) + b"]"
         if not self._is_first:
             values |= {"id": self._id} if self._id else {}
-            values |= {"usage": wire.encode(summed(self._earlier, self._usage))} if self._usage else {}
+            if self._usage:
+                values["usage"] = with_sum(wire.member_of(response, "usage"), [*self._earlier, self._usage])
         return exchanged(text, {"response": exchanged(response, values)})
 
 
@@ -198,11 +225,8 @@ def merge(bodies: Sequence[bytes], last: Round, ours: Container[str]) -> bytes:
         if not _is_own(wire.as_object(wire.lenient(raw)), ours)
     ]
     values = {"output": b"[" + b",".join(items) + b"]"}
-    if len(bodies) > 1:
-        usage: Any = {}
-        for tree in trees:
-            usage = summed(usage, wire.as_object(tree.get("usage")))
-        values |= {"usage": wire.encode(usage)} if usage else {}
+    if len(bodies) > 1 and wire.as_object(trees[-1].get("usage")):
+        values["usage"] = with_sum(wire.member_of(bodies[-1], "usage"), [tree.get("usage") for tree in trees])
     return exchanged(bodies[-1], values)
 
 

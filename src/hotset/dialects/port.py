@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from hotset.dialects.reply import Mark
 from hotset.dialects.view import View
 from hotset.nouns.link import Link
 from hotset.nouns.message import Answer, DialectName, Message, Reply, Request, Tool, ToolSpec
@@ -23,6 +24,8 @@ class Violation:
     """The place in the body, as the provider would write it: `messages.3.content.0`."""
     text: str
     """The provider's own error text, with its gaps filled."""
+    about: tuple[str, ...] = ()
+    """What it is about, where that has a name: calls by their id, tools by name. It holds where places move."""
 
 
 class Dialect(Protocol):
@@ -60,8 +63,8 @@ class Dialect(Protocol):
         """An error body in this dialect's own form."""
         ...
 
-    def ends(self, chunk: bytes) -> bool:
-        """True where these bytes of an event stream carry the mark that ends a reply. Cheap: it runs for every chunk."""
+    def mark(self, name: str, data: bytes) -> Mark:
+        """What an event of this name, with these data lines, says about the reply's end. Cheap: it runs for every event."""
         ...
 
     def understand(self, raw: bytes) -> Message:
@@ -81,6 +84,11 @@ class Dialect(Protocol):
     def offer(self, body: bytes, tools: Sequence[ToolSpec]) -> bytes:
         """The body with these tools beside the client's, and nothing else changed; unchanged where the client offers none.
         Raises `ValueError` where a name would come twice."""
+        ...
+
+    def withhold(self, body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
+        """The body without those of the client's tools that are `unwanted`, by their JSON, also inside of namespaces; every other
+        tool keeps its bytes. A cache mark on the last tool stays on the last one that is left."""
         ...
 
     def declared(self, tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Flag, auto
 from typing import Any
 
 from hotset.dialects import wire
@@ -14,6 +15,19 @@ Understand = Callable[[bytes], Message]
 
 
 Reader = Callable[[bytes, Understand], Reply]
+
+
+class Mark(Flag):
+    """What an event of a stream says about the reply's end."""
+
+    NONE = 0
+    """Nothing: a ping, a count of tokens, or not an event of this dialect."""
+    MORE = auto()
+    """The reply goes on: text, or a call."""
+    STOP = auto()
+    """How the reply ended. Counts and an end mark may follow."""
+    LAST = auto()
+    """Nothing follows."""
 
 
 def read(body: bytes, understand: Understand, document: Reader, stream: Reader, *, streamed: bool) -> Reply:

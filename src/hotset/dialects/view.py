@@ -22,6 +22,9 @@ from hotset.nouns.message import Part, Reply, Span, Usage
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Hidden
 
+COMMENT = b": keep-alive\n\n"
+"""A line of a stream that every reader skips."""
+
 OWN_SEARCH = ":tool_search"
 """Stands among the names of our tools where the provider's own search for tools is ours to answer. No tool is called so."""
 
@@ -86,6 +89,11 @@ class View(Protocol):
         """The mark that ends this round's stream has come; what may come behind it says nothing more."""
         ...
 
+    @property
+    def stopped(self) -> bool:
+        """How this round ended has come, and nobody waits for an answer of ours to it; only counts and an end mark may follow."""
+        ...
+
     def take(self, chunk: bytes) -> bytes:
         """Bytes of the upstream's reply as they come, to bytes for the client now. After `round`: of the next round."""
         ...
@@ -99,7 +107,12 @@ class View(Protocol):
         ...
 
     def fail(self, status: int, body: bytes) -> bytes:
-        """The upstream refused a later round: what the client gets instead of the rest."""
+        """The upstream refused a later round, or broke off in it: what the client gets instead of the rest."""
+        ...
+
+    @property
+    def pulse(self) -> bytes:
+        """What shows a waiting client that the turn goes on and says nothing; empty where the form has no such thing."""
         ...
 
     def hidden(self, answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:
@@ -117,6 +130,12 @@ class Editor(Protocol):
     plain: bool
     """Nothing of this turn was left out or changed so far."""
     ended: bool
+    pulse: bytes
+
+    @property
+    def holds(self) -> bool:
+        """An end is held back, and none of our tools was called in this round."""
+        ...
 
     def begin(self) -> None:
         """Another round begins; the end that was held back is no end."""
@@ -157,6 +176,14 @@ class StreamView:
     def ended(self) -> bool:
         return self._editor.ended
 
+    @property
+    def stopped(self) -> bool:
+        return self._editor.ended or self._editor.holds
+
+    @property
+    def pulse(self) -> bytes:
+        return self._editor.pulse
+
     def take(self, chunk: bytes) -> bytes:
         self._go_on()
         self._got.append(chunk)
@@ -192,7 +219,8 @@ class StreamView:
 class DocumentView:
     """A document is of use only whole: the client gets everything when the turn is over."""
 
-    ended = False
+    ended = stopped = False
+    pulse = b""
 
     def __init__(self, read: Read, observe: Observe, merge: Merge, conceal: Conceal) -> None:
         self._read = read
@@ -240,6 +268,10 @@ class Places:
     _next: int = 0
     _hidden: set[int] = field(default_factory=set)
     _known: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def hides(self) -> bool:
+        return bool(self._hidden)
 
     def begin(self) -> None:
         self._base = self._next
@@ -302,6 +334,17 @@ def summed(before: Any, now: Any) -> Any:
             return before + now
         case _:
             return before if now is None else now
+
+
+def with_sum(usage: bytes, rounds: Sequence[Any]) -> bytes:
+    """The last round's usage as it is, with what all rounds were billed for together as its member `hotset`.
+
+    A client takes its usage for the size of its context, and the last prompt holds the earlier rounds already.
+    """
+    total: Any = {}
+    for each in rounds:
+        total = summed(total, wire.as_object(each))
+    return exchanged(usage, {"hotset": wire.encode({"calls": len(rounds), **total})})
 
 
 def one_after_another(rounds: Sequence[Round], answers: Sequence[Sequence[bytes]]) -> Iterator[bytes]:

@@ -22,7 +22,7 @@ from hotset.nouns.finding import Entry, EntryId, Filter, Sort
 
 _MOST_IN_ONE = 500  # numbers in one statement
 _MOST_PATTERNS = 32
-_MOST_NAMES = 50_000  # remembered with their numbers: a few MB at most
+_MOST_NAMES = 5000  # remembered with their numbers: half a MB
 _FAR = 2**62  # beyond every turn, and within what every engine counts
 _COLUMNS = "id, whole, sort, kind, title, session, agent, turn, time, path, sealing, text, first, last"
 _INSERT = f"INSERT INTO entry ({_COLUMNS}) VALUES ({', '.join('?' * 14)})"  # noqa: S608

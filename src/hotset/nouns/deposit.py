@@ -28,6 +28,8 @@ class Asked:
     """When whoever hands it over began its work: a turn that was open before that will get no reply any more."""
     id: TurnId | None = None
     """The name of its turn, by which its reply can be handed over at any time; None lets the store make one."""
+    parents: tuple[str, ...] = ()
+    """Names under which the session that this one belongs to may be known, from a header; the likeliest first."""
 
 
 @dataclass(frozen=True, slots=True)

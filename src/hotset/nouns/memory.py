@@ -158,6 +158,8 @@ class Episode:
     decisions: tuple[str, ...] = ()
     tokens: int = 0
     """Of the pages it stands for."""
+    quoted: bool = False
+    """The goal's words are not proven to be the user's own: a document or a tool may have said them. Never told unasked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,6 +131,8 @@ class Usage:
     cache_read: int = 0
     cache_write: int = 0
     output: int = 0
+    estimated: bool = False
+    """It is our own count: the provider reported none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,7 @@ class Reply:
     messages: tuple[Message, ...] = ()
     """The assistant's messages, with `raw` in the form in which a client would send them back."""
     usage: Usage = field(default_factory=Usage)
+    """Of a turn of several calls the last one's: its prompt is the size of the client's context."""
     stop: str = ""
     response_id: str = ""
     model: str = ""

@@ -130,6 +130,8 @@ class Retrieved:
     tokens: int
     found: bool = True
     """False: the text tells what to ask instead."""
+    failed: bool = False
+    """It could not be looked for: the store could not be read."""
     truncated: bool = False
     """Less came back than was asked for; the text says what is missing and how to get it."""
     pages: tuple[PageId, ...] = ()

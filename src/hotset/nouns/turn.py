@@ -93,6 +93,8 @@ class Turn:
     response_id: str = ""
     error: str = ""
     usage: Usage = field(default_factory=Usage)
+    """What the client was told: of a turn of several calls the last one's, whose prompt is the size of the context. What all of
+    its calls were billed for is its bill's."""
     reply: Digest | None = None
     """The address of the reply's exact bytes."""
 

@@ -69,6 +69,11 @@ class Shown:
     cause: Cause
     time: float
 
+    @property
+    def is_back(self) -> bool:
+        """Its whole message had left, and is in the window again."""
+        return self.spot.position == WHOLE and self.form is Form.FULL
+
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
@@ -140,6 +145,8 @@ class Line:
     """Tokens of it if it is shown whole. Worked out once, like the next: a client resends it with every call."""
     results: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """Where among its pieces results of calls stand."""
+    ids: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """Of the calls that it makes or answers."""
     answers: bool = field(init=False, repr=False, compare=False)
     """It brings results of calls."""
     speaks: bool = field(init=False, repr=False, compare=False)
@@ -149,6 +156,7 @@ class Line:
         results = tuple(position for position, piece in enumerate(self.pieces) if piece.is_result)
         object.__setattr__(self, "whole", self.extra + sum(piece.tokens for piece in self.pieces))
         object.__setattr__(self, "results", results)
+        object.__setattr__(self, "ids", tuple(piece.call for piece in self.pieces if piece.call))
         object.__setattr__(self, "answers", self.role is Role.TOOL or (self.role is Role.USER and bool(results)))
         object.__setattr__(self, "speaks", self.role is not Role.TOOL and not all(piece.call for piece in self.pieces))
 

@@ -1,19 +1,35 @@
-"""Asks an upstream, and once more without deferred tools where it does not know what those are.
+"""Asks an upstream: the client's own call once, a follow-up of ours again where it was refused.
 
-The one second try there is: a request that was refused for a field of ours was not worked on, and nobody else can mend it.
+A client tries its own call again as it likes. It does not know of our follow-ups, and one that fails costs it a turn that has
+begun. A call is also sent once more without deferred tools where the upstream does not know what those are: it was refused for a
+field of ours, and nobody else can mend it.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from email.utils import parsedate_to_datetime
+from math import isfinite
 
-from hotset.nouns.call import Call, Response
+from hotset.errors import UpstreamFailed
+from hotset.nouns.call import Call, Headers, Response, header
 from hotset.runtime.codings import plain
+from hotset.runtime.machine import Machine
 from hotset.runtime.sending import Sending
 from hotset.upstream.port import Wire
 from hotset.window.deferring import is_refusal
+
+_PAUSES = (0.5, 2.0)
+"""Seconds before each further try of a follow-up, where the upstream does not say how long to wait."""
+
+_RETRY_SECONDS = 30.0
+"""How long the further tries may take together, waiting included."""
+
+_PULSE_SECONDS = 10.0
+"""How often a client that waits meanwhile is shown that the turn goes on."""
 
 
 @asynccontextmanager
@@ -27,7 +43,7 @@ async def asked(call: Call, sending: Sending, wire: Wire) -> AsyncIterator[Respo
         body = b"".join([chunk async for chunk in told.chunks])
         again = await sending.without_deferred() if is_refusal(response.status, body) else None
         if again is None:
-            yield replace(told, chunks=_whole(body))
+            yield replace(told, chunks=_chunks(body))
             return
     async with wire.send(again) as response:
         if response.status < 400:
@@ -35,5 +51,96 @@ async def asked(call: Call, sending: Sending, wire: Wire) -> AsyncIterator[Respo
         yield response
 
 
-async def _whole(body: bytes) -> AsyncIterator[bytes]:
-    yield body
+@asynccontextmanager
+async def followed_up(
+    call: Call, sending: Sending, machine: Machine, pulse: Callable[[], Awaitable[None]]
+) -> AsyncIterator[Response]:
+    """What the upstream answers to a follow-up, which is tried twice more while no byte of a reply has come.
+
+    `pulse` is called every 10 s while the client waits for a further try. Raises `UpstreamFailed` where the last gets no reply.
+    """
+    left, clock = _RETRY_SECONDS, asyncio.get_running_loop().time
+    async with AsyncExitStack() as reply, AsyncExitStack() as pulses:
+        for number, pause in enumerate((*_PAUSES, None), 2):
+            began, sent = clock(), sending.call
+            failure: UpstreamFailed | None = None
+            response: Response | None = None
+            try:
+                response = await _begun(await reply.enter_async_context(asked(call, sending, machine.wire)))
+            except UpstreamFailed as error:
+                failure = error
+            left -= clock() - began if number > 2 else 0.0
+            wait = _wait(response, pause, machine.clock())
+            if wait is None or wait > left:
+                break
+            await reply.aclose()
+            if number == 2:
+                await pulses.enter_async_context(_pulsing(machine, pulse))
+            sending.tries_again(number, response.status if response is not None else 0, wait)
+            await machine.sleep(wait)
+            left -= wait
+            call = sending.call if sending.call is not sent else call  # it may have been worded without deferred tools
+        await pulses.aclose()
+        if response is None:
+            assert failure is not None
+            raise failure
+        yield response
+
+
+async def _begun(response: Response) -> Response:
+    """A reply whose first bytes have come; all of them of a refusal. Raises `UpstreamFailed` where none came."""
+    if response.status >= 400:
+        return replace(response, chunks=_chunks(b"".join([chunk async for chunk in response.chunks])))
+    async for chunk in response.chunks:
+        if chunk:
+            return replace(response, chunks=_chunks(chunk, response.chunks))
+    raise UpstreamFailed("the upstream ended its reply before it began")
+
+
+def _wait(response: Response | None, pause: float | None, now: float) -> float | None:
+    """Seconds until the next try; None where there is none."""
+    if response is None:
+        return pause
+    refuses = header(response.headers, b"x-should-retry").strip().lower() == "false"
+    if pause is None or refuses or not (response.status == 429 or response.status >= 500):
+        return None
+    told = _retry_after(response.headers, now)
+    return pause if told is None else told
+
+
+def _retry_after(headers: Headers, now: float) -> float | None:
+    """How long the upstream says to wait: in milliseconds, in seconds, or until a date."""
+    for name, unit in ((b"retry-after-ms", 1000.0), (b"retry-after", 1.0)):
+        value = header(headers, name).strip()
+        try:
+            seconds = float(value) / unit
+        except ValueError:
+            try:
+                seconds = parsedate_to_datetime(value).timestamp() - now
+            except (ValueError, OverflowError):
+                continue
+        if isfinite(seconds):
+            return max(0.0, seconds)
+    return None
+
+
+@asynccontextmanager
+async def _pulsing(machine: Machine, pulse: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    async def beat() -> None:
+        for _ in range(int(_RETRY_SECONDS / _PULSE_SECONDS)):  # an upstream that is silent for longer is the client's to judge
+            await machine.sleep(_PULSE_SECONDS)
+            await pulse()
+
+    beating = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        beating.cancel()
+        await asyncio.wait({beating})
+
+
+async def _chunks(first: bytes, rest: AsyncIterator[bytes] | None = None) -> AsyncIterator[bytes]:
+    yield first
+    if rest is not None:
+        async for chunk in rest:
+            yield chunk

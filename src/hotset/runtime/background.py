@@ -10,6 +10,9 @@ from typing import Any
 
 _log = logging.getLogger("hotset")
 
+_CANCEL_SECONDS = 1.0
+"""For which work that was cancelled may still tidy up."""
+
 
 class Background:
     def __init__(self, failed: Callable[[str, BaseException], None]) -> None:
@@ -40,7 +43,8 @@ class Background:
         for task in late:
             _log.warning("%s did not end in %.0f s and was cancelled", task.get_name(), seconds)
             task.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
+        if late:
+            await asyncio.wait(late, timeout=_CANCEL_SECONDS)
 
     async def _watch(self, work: Coroutine[Any, Any, None], name: str) -> None:
         try:

@@ -1,59 +1,244 @@
-"""Work that a call waits for, but not for long: on threads of its own, so that what hangs there holds up nothing else."""
+"""Work that a call waits for, but not for long. Each session has its own queue: one that is slow holds up no other.
+
+A call waits for 5 s of its work's CPU time and 20 s by the clock, then it goes on without. Work that takes longer goes on for a
+while: the session's next calls go on at once until it has ended. Threads are daemons, so that none of them keeps the process.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import queue
+import threading
+import time
+from collections import OrderedDict, deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-_SECONDS = 5.0
-"""A plan takes milliseconds, and a first look at the longest conversations two seconds; what takes longer waits for a disk."""
+_SECONDS = 20.0
+"""By the clock: on a busy machine a plan gets a tenth of a core."""
 
-_THREADS = 4  # plans are made under one lock of the interpreter: more threads would only take turns
+_CPU_SECONDS = 5.0
+"""Of the thread that works. A plan takes milliseconds, and a first look at a conversation of 20 MB up to ten seconds."""
+
+_MOST_CPU_SECONDS = 30.0
+"""Work that has used so much is ended where it checks; its session rests before it is tried again."""
+
+_REST_SECONDS = 300.0
+
+_THREADS = 4  # work is done under one lock of the interpreter: more threads would only take turns
+_SLOW_SECONDS = 1.0  # after which a thread no longer counts as one of these, so that short work finds one
+_MOST_THREADS = 20
+_MOST_RESTING = 1000
+
+
+class Late(TimeoutError):
+    """The call goes on without its work, which has not ended."""
+
+    def __init__(self, work: Future[Any]) -> None:
+        super().__init__("it has not ended in time")
+        self.work = work
+
+
+class Crowded(TimeoutError):
+    """So many threads hang that no more are begun."""
+
+
+class OutOfTime(TimeoutError):
+    """Raised inside the work, by `check`."""
+
+
+_own = threading.local()
+
+
+def check() -> None:
+    """To be called in the loops of long work: ends it with `OutOfTime` once it has used too much. Free outside of a `Bounded`."""
+    job: _Job | None = getattr(_own, "job", None)
+    if job is not None:
+        job.check()
 
 
 class Bounded:
-    def __init__(self, seconds: float = _SECONDS) -> None:
+    """The threads. All methods are for one event loop, but for `close`."""
+
+    def __init__(
+        self, seconds: float = _SECONDS, cpu_seconds: float = _CPU_SECONDS, most_cpu_seconds: float = _MOST_CPU_SECONDS
+    ) -> None:
         self._seconds = seconds
-        self._pool = ThreadPoolExecutor(_THREADS, "hotset-bounded")
-        self._late: set[Future[Any]] = set()
+        self._cpu = (cpu_seconds, most_cpu_seconds)
+        self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()
+        self._running: dict[str, _Job] = {}
+        self._resting: OrderedDict[str, float] = OrderedDict()
+        """Sessions whose work was ended, and until when they rest."""
+        self._idle: list[_Worker] = []
+        self._closed = threading.Event()
 
-    async def run(self, work: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs) -> _T:
-        """Raises `TimeoutError` where it takes too long; and at once while an earlier piece of work that did hangs on."""
-        if self._late:
-            raise TimeoutError("what was begun before has not ended yet")
+    def of(self, session: str) -> SessionQueue:
+        return SessionQueue(self, session)
+
+    @property
+    def hung(self) -> int:
+        """How many threads are at work for which no call waits any more."""
+        return sum(self._is_late(job) for job in self._running.values())
+
+    async def run(self, session: str, work: Callable[[], _T]) -> _T:
+        """What the work gives or raises; `TimeoutError` where it takes too long, or where earlier work of the session does."""
         loop = asyncio.get_running_loop()
-        over: asyncio.Future[None] = loop.create_future()
-        working = self._pool.submit(work, *arguments, **named)
-
-        def tell(_: Future[_T]) -> None:  # on the thread that did the work
-            with suppress(RuntimeError):  # the loop has ended, and with it whoever waited
-                loop.call_soon_threadsafe(_end, over)
-
-        # Not `asyncio.wrap_future` in a `timeout` and a `shield`: three futures and a task's cancelling for what one tells.
-        working.add_done_callback(tell)
-        alarm = loop.call_later(self._seconds, _end, over)
+        running = self._running.get(session)
+        if (running is not None and self._is_late(running)) or self._resting.get(session, 0.0) > time.monotonic():
+            raise TimeoutError("what was begun before has not ended yet")
+        if len(self._running) >= _MOST_THREADS:
+            raise Crowded(f"{self.hung} earlier ones have not ended")
+        job = _Job(session, work, loop, loop.create_future(), *self._cpu, self._closed)
+        self._waiting.setdefault(session, deque()).append(job)
+        self._begin()
+        alarm = loop.call_later(self._seconds, job.go_on)
         try:
-            await over
+            await job.over
         finally:
             alarm.cancel()
-        if not working.done() and not working.cancel():
-            self._late.add(working)
-            working.add_done_callback(self._late.discard)
-            raise TimeoutError
-        if working.cancelled():
-            raise TimeoutError
-        return working.result()
+            self._take_back(job)
+        if job.done.done():
+            result: _T = job.done.result()
+            return result
+        if not job.began:
+            raise TimeoutError("its turn did not come in time")
+        job.late = True
+        self._begin()
+        raise Late(job.done)
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Ends what checks; whatever else hangs is left alone."""
+        self._closed.set()
+        for worker in self._idle:
+            worker.jobs.put(None)
+        self._idle.clear()
+
+    def _is_late(self, job: _Job) -> bool:
+        return job.late or time.monotonic() - job.began > self._seconds
+
+    def _take_back(self, job: _Job) -> None:
+        """What has not begun is not begun any more."""
+        waiting = self._waiting.get(job.session)
+        if not job.began and waiting is not None:
+            with suppress(ValueError):
+                waiting.remove(job)
+            if not waiting:
+                del self._waiting[job.session]
+
+    def _begin(self) -> None:
+        """Begins what waits: each session in its turn, and of each one piece of work at a time."""
+        quick = sum(not (job.slow or job.late) for job in self._running.values())
+        for session in [each for each in self._waiting if each not in self._running]:
+            if quick >= _THREADS or len(self._running) >= _MOST_THREADS:
+                return
+            waiting = self._waiting.pop(session)
+            job = waiting.popleft()
+            if waiting:
+                self._waiting[session] = waiting  # behind the others
+            quick += 1
+            self._running[session] = job
+            job.began = time.monotonic()
+            job.slowness = job.loop.call_later(_SLOW_SECONDS, self._is_slow, job)
+            worker = self._idle.pop() if self._idle else _Worker(self._tell)
+            worker.jobs.put(job)
+
+    def _is_slow(self, job: _Job) -> None:
+        job.slow = True
+        self._begin()
+
+    def _tell(self, job: _Job, worker: _Worker) -> None:
+        """On the worker's thread. Where the loop has ended, so has whoever waited."""
+        with suppress(RuntimeError):
+            job.loop.call_soon_threadsafe(self._ended, job, worker)
+
+    def _ended(self, job: _Job, worker: _Worker) -> None:
+        del self._running[job.session]
+        if job.slowness is not None:
+            job.slowness.cancel()
+        if isinstance(job.done.exception(), OutOfTime):
+            self._resting[job.session] = time.monotonic() + _REST_SECONDS
+            if len(self._resting) > _MOST_RESTING:
+                self._resting.popitem(last=False)
+        if self._closed.is_set() or len(self._idle) >= _THREADS:
+            worker.jobs.put(None)
+        else:
+            self._idle.append(worker)
+        job.go_on()
+        self._begin()
 
 
-def _end(over: asyncio.Future[None]) -> None:
-    if not over.done():
-        over.set_result(None)
+@dataclass(frozen=True, slots=True)
+class SessionQueue:
+    """The work of one session: one piece at a time, in order."""
+
+    pool: Bounded
+    session: str
+
+    async def run(self, work: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs) -> _T:
+        """What the work gives or raises; `TimeoutError` where it takes too long."""
+        return await self.pool.run(self.session, partial(work, *arguments, **named))
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    session: str
+    work: Callable[[], Any]
+    loop: asyncio.AbstractEventLoop
+    over: asyncio.Future[None]
+    """Done once nobody need wait for it any more."""
+    cpu: float
+    most_cpu: float
+    closed: threading.Event
+    done: Future[Any] = field(default_factory=Future)
+    began: float = 0.0
+    began_cpu: float = 0.0
+    slowness: asyncio.TimerHandle | None = None
+    slow: bool = False
+    late: bool = False
+    told: bool = False
+
+    def do(self) -> None:
+        self.began_cpu = time.thread_time()
+        try:
+            result = self.work()
+        except BaseException as error:  # whoever waits for it gets it
+            self.done.set_exception(error)
+        else:
+            self.done.set_result(result)
+
+    def check(self) -> None:
+        used = time.thread_time() - self.began_cpu
+        if used > self.most_cpu or self.closed.is_set():
+            raise OutOfTime(f"after {used:.0f} s of CPU time")
+        if used > self.cpu and not self.told:
+            self.told = True
+            with suppress(RuntimeError):  # the loop has ended
+                self.loop.call_soon_threadsafe(self.go_on)
+
+    def go_on(self) -> None:
+        if not self.over.done():
+            self.over.set_result(None)
+
+
+class _Worker:
+    """One thread, which does what is put into its queue until that is None."""
+
+    def __init__(self, tell: Callable[[_Job, _Worker], None]) -> None:
+        self.jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._tell = tell
+        threading.Thread(target=self._run, name="hotset-bounded", daemon=True).start()
+
+    def _run(self) -> None:
+        while (job := self.jobs.get()) is not None:
+            _own.job = job
+            job.do()
+            _own.job = None
+            self._tell(job, self)
+            del job

@@ -20,17 +20,57 @@ SESSION_HEADERS = (
 )
 """Headers that name a session, the surest first. Whoever sends one wins over everything that we could infer."""
 
+PARENT_HEADERS = (
+    b"x-hotset-parent",
+    b"x-codex-parent-thread-id",
+    b"x-parent-session-id",  # opencode
+)
+"""Headers that name the session whose agent started this one, by whichever of `SESSION_HEADERS` that one was named."""
+
+_CLAUDE_SESSION, _CLAUDE_AGENT = b"x-claude-code-session-id", b"x-claude-code-agent-id"
+_CLAUDE_PARENT_AGENT = b"x-claude-code-parent-agent-id"
+_CODEX_PARENT, _CODEX_THREAD = b"x-codex-parent-thread-id", b"thread-id"
+_OURS = b"x-hotset-session"
 _AGENT_HEADER = b"x-hotset-agent"
 _LONGEST = 200
 
 
 def session_key(headers: Headers) -> str:
-    """The session's name as the client gave it, told apart by the header that carried it."""
-    given = {name.lower(): value for name, value in reversed(headers)}
-    for name in SESSION_HEADERS:
-        if value := given.get(name, b"").strip():
-            return f"{name.decode()}:{value[:_LONGEST].decode('latin-1')}"
-    return ""
+    """The session's name as the client gave it, told apart by the header that carried it.
+
+    Subagents of Claude Code and Codex carry the session of the agent that started them, and a name of their own.
+    """
+    given = _given(headers)
+    if _OURS not in given:
+        if _CLAUDE_SESSION in given and _CLAUDE_AGENT in given:
+            return _key(_CLAUDE_AGENT, given[_CLAUDE_SESSION] + b"/" + given[_CLAUDE_AGENT])
+        if _CODEX_PARENT in given and _CODEX_THREAD in given:
+            return _key(_CODEX_THREAD, given[_CODEX_THREAD])
+    return next((_key(name, given[name]) for name in SESSION_HEADERS if name in given), "")
+
+
+def parent_keys(headers: Headers) -> tuple[str, ...]:
+    """The keys that the session which this one belongs to may have; none where no header tells of one."""
+    given = _given(headers)
+    keys: list[str] = []
+    if _CLAUDE_SESSION in given and _CLAUDE_AGENT in given:
+        if _CLAUDE_PARENT_AGENT in given:
+            keys.append(_key(_CLAUDE_AGENT, given[_CLAUDE_SESSION] + b"/" + given[_CLAUDE_PARENT_AGENT]))
+        keys.append(_key(_CLAUDE_SESSION, given[_CLAUDE_SESSION]))
+    for parent in (given[name] for name in PARENT_HEADERS if name in given):
+        keys += [_key(name, parent) for name in (_CODEX_THREAD, *SESSION_HEADERS)]
+    if _CODEX_PARENT in given:  # an agent between the two that was not kept
+        keys += [_key(name, given[name]) for name in SESSION_HEADERS if name in given]
+    return tuple(dict.fromkeys(keys))
+
+
+def _given(headers: Headers) -> dict[bytes, bytes]:
+    """What the headers say, the first of each name."""
+    return {name.lower(): stripped for name, value in reversed(headers) if (stripped := value.strip())}
+
+
+def _key(name: bytes, value: bytes) -> str:
+    return f"{name.decode()}:{value[:_LONGEST].decode('latin-1')}"
 
 
 def agent(headers: Headers) -> str:

@@ -98,10 +98,10 @@ def lineage(nodes: Iterable[Node], turn: Turn) -> list[Chain]:
         known[node.chain] = node
         if node.aside and node.turn <= turn.number:
             asides.setdefault(node.parent, []).append(node.chain)
-    line: list[Chain] = []
+    line: dict[Chain, None] = {}
     chain = turn.head
-    while chain in known:
-        line.append(chain)
+    while chain in known and chain not in line:
+        line[chain] = None
         chain = known[chain].parent
     return [each for chain in (ROOT, *reversed(line)) for each in (chain, *asides.get(chain, ())) if each != ROOT]
 
@@ -112,7 +112,7 @@ def _changes(store: Store, turn: Turn, line: list[Chain], table: Table) -> Itera
         pages.setdefault(page.chain, []).append(page)
     run: list[Shown] = []
     for chain in line:
-        gone = table.shown.get(Spot(chain, WHOLE))
+        gone = _gone(table, chain)
         if run and (gone is None or gone.text):
             yield _change(store, turn, run, pages)
             run = []
@@ -125,6 +125,12 @@ def _changes(store: Store, turn: Turn, line: list[Chain], table: Table) -> Itera
                 yield _change(store, turn, [row], {chain: [page]})
     if run:
         yield _change(store, turn, run, pages)
+
+
+def _gone(table: Table, chain: Chain) -> Shown | None:
+    """What stands in place of a message that left and did not come back."""
+    row = table.shown.get(Spot(chain, WHOLE))
+    return row if row is not None and not row.is_back else None
 
 
 def _change(store: Store, turn: Turn, rows: list[Shown], pages: Mapping[Chain, list[Page]]) -> Change:
@@ -162,7 +168,7 @@ def _reference(store: Store, text: bytes) -> Reference | None:
 def _spliced(line: list[Chain], nodes: Mapping[Chain, Node], table: Table) -> Iterator[Spliced]:
     """Where a message left, what was hidden around it left too."""
     for chain in line:
-        if chain in table.hidden and Spot(chain, WHOLE) not in table.shown:
+        if chain in table.hidden and _gone(table, chain) is None:
             yield Spliced(nodes[chain].turn, table.hidden[chain])
 
 

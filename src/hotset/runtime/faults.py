@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from hotset import tokens
 from hotset.dialects.port import Dialect
 from hotset.dialects.view import OwnCall, Round
 from hotset.errors import Malformed
 from hotset.nouns.deposit import Deposit
 from hotset.nouns.memory import MemoryId
-from hotset.nouns.message import Answer, Request, ToolSpec, Usage
+from hotset.nouns.message import Answer, Reply, Request, ToolSpec, Usage
+from hotset.nouns.price import Price
 from hotset.nouns.retrieval import Place, Retrieval, Retrieve, Retrieved
 from hotset.nouns.turn import Event
 from hotset.nouns.window import WHOLE, Form, Spot
 from hotset.runtime import retrieval
-from hotset.runtime.bounded import Bounded
+from hotset.runtime.bounded import SessionQueue
 from hotset.runtime.following import Follower
 from hotset.runtime.lines import weigh
 from hotset.runtime.memory_telling import read_deposits
@@ -28,6 +30,7 @@ from hotset.sources.memory.naming import is_memory_id
 from hotset.store.port import Store
 from hotset.window.deferring import words_for
 from hotset.window.ledger import prompt_of
+from hotset.window.price import charge
 from hotset.window.toolbox_tools import FIND
 from hotset.window.tools import OUR_TOOLS, parse_call
 
@@ -52,7 +55,7 @@ class Faults:
     prepared: Prepared
     dialect: Dialect
     store: Store
-    bounded: Bounded
+    bounded: SessionQueue
     follower: Follower | None = None
     """Has the index, once there is one."""
     using: Using | None = None
@@ -76,8 +79,10 @@ class Faults:
     """Rounds that brought something back."""
     used: int = 0
     """Rounds that used the toolbox."""
-    work: list[Usage] = field(default_factory=list)
-    """What the rounds cost that read a tool's result: whoever has the tool without us pays for them, too."""
+    said: list[tuple[bytes, ...]] = field(default_factory=list)
+    """For each round, the model's messages."""
+    work: list[int] = field(default_factory=list)
+    """Which rounds read a tool's result: a client that has the tool without us pays for them, too."""
     worked: bool = False
     """The latest round called a tool."""
     events: list[Deposit] = field(default_factory=list)
@@ -88,9 +93,10 @@ class Faults:
 
     async def next_body(self, asked: Round, here: Place, now: float) -> bytes | None:
         """The request that answers a round; None where the turn is over with it."""
-        self.usages.append(asked.usage)
         if self.worked:
-            self.work.append(asked.usage)
+            self.work.append(len(self.usages))
+        self.usages.append(asked.usage)
+        self.said.append(asked.raws)
         self.worked = any(call.name not in OUR_TOOLS and call.name != FIND for call in asked.calls)
         self.last = asked.id
         if not asked.calls or not asked.complete:
@@ -134,6 +140,25 @@ class Faults:
         """Our answers to the latest round, where the client has to answer it as well: the provider does not have them yet."""
         return self.answers[-1] if len(self.answers) == len(self.usages) else ()
 
+    def billed(self, reply: Reply, price: Callable[[], Price]) -> list[Usage]:
+        """What each round came to: as the provider counted it, and where it reported nothing as we do."""
+        usages, said = self.usages, self.said
+        if not usages:  # a turn that had no rounds to look into
+            usages, said = [reply.usage], [tuple(message.raw for message in reply.messages)]
+        if Usage() not in usages:
+            return usages
+        counted = list[Usage]()
+        sent = self.prepared.bill.sent
+        before, prompt = 0, prompt_of(sent)
+        for number, reported in enumerate(usages):
+            parts = [part for raw in said[number] for part in self.dialect.understand(raw).parts]
+            output = round(self._scale * sum(tokens.count(part.content) for part in parts))
+            own = charge(price(), prompt, before) if number else sent
+            counted.append(reported if reported != Usage() else replace(own, output=output, estimated=True))
+            answers = self.answers[number] if number < len(self.answers) else ()
+            before, prompt = prompt, prompt + round(self._scale * sum(map(weigh, (*said[number], *answers))))
+        return counted
+
     def happened(self) -> tuple[Deposit, ...]:
         """What is to be told since this was asked last."""
         told, self.events = tuple(self.events), []
@@ -159,12 +184,16 @@ class Faults:
         self.retrieved += 1
         return "retrieval" if self.retrieved == MOST_ROUNDS else ""
 
+    @property
+    def _scale(self) -> float:
+        """The provider's tokens for one of ours."""
+        return prompt_of(self.prepared.bill.sent) / self.prepared.estimated if self.prepared.estimated else 1.0
+
     def _room(self, asked: Round) -> int:
         """Tokens by which the prompt may still grow in this turn."""
         prepared = self.prepared
-        scale = prompt_of(prepared.bill.sent) / prepared.estimated if prepared.estimated else 1.0
         grown = (message.raw for message in self.outgoing.messages[len(prepared.outgoing.messages) :])
-        return round(prepared.window / scale) - prepared.estimated - sum(map(weigh, (*grown, *asked.raws)))
+        return round(prepared.window / self._scale) - prepared.estimated - sum(map(weigh, (*grown, *asked.raws)))
 
     async def _result(self, call: OwnCall, room: int, here: Place, now: float) -> Answer:
         try:
@@ -213,4 +242,5 @@ def summed(usages: Sequence[Usage]) -> Usage:
         cache_read=sum(each.cache_read for each in usages),
         cache_write=sum(each.cache_write for each in usages),
         output=sum(each.output for each in usages),
+        estimated=any(each.estimated for each in usages),
     )

@@ -59,6 +59,7 @@ class Follower:
         self._keeper = keeper
         self._background = background
         self._index: Index | None = None
+        self._followed: Store | None = None
         self._lock = threading.Lock()
         self._stopped = False
         self._working: asyncio.Task[None] | None = None
@@ -127,6 +128,9 @@ class Follower:
         with self._lock:
             if self._stopped or self._open is None:
                 return 0
+            if self._followed not in (None, store):
+                self._drop()  # the store was opened anew: its folder may be another one, and the index with it
+            self._followed = store
             try:
                 self._index = self._index or self._open()
                 until = time.monotonic() + _STINT_SECONDS

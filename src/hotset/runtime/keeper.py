@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 
-from hotset.errors import HotsetError, StoreBusy, StoreFailed
+from hotset.errors import HotsetError, StoreBusy, StoreFailed, StoreMoved
 from hotset.nouns.deposit import Answered, Asked, Deposit, Kept
 from hotset.nouns.turn import Event
 from hotset.store.port import Store
@@ -22,10 +22,11 @@ _SLOW_SECONDS = 2.0
 """For so long nothing was kept while something waits: then the store is stuck. A commit takes a millisecond, but many that wait
 for a busy machine are no sign of trouble as long as one after the other is kept."""
 
-_BACKLOG = 16  # a few calls' worth: with more, a call that waits would wait for long; with less, one commit would serve too few
-
 _MOST_STUCK = 128
 """How many deposits may wait for a store that is stuck: each holds a request in memory."""
+
+_MOST_STUCK_BYTES = 64 << 20
+"""How many bytes of requests and replies these may hold."""
 
 
 class Keeper:
@@ -39,6 +40,8 @@ class Keeper:
         """How many events of each name were handed over since the start."""
         self._under_way: dict[asyncio.Future[Kept], float] = {}
         """When each deposit that is not kept yet was handed over, the oldest first."""
+        self._waiting_bytes = 0
+        """Of requests and replies that are not kept yet."""
         self._moved = -_SLOW_SECONDS
         """When a deposit was last kept, or refused."""
         self._events: deque[Event] = deque(maxlen=_MOST_EVENTS)
@@ -60,11 +63,6 @@ class Keeper:
         """Something is under way to the disk."""
         return bool(self._under_way)
 
-    async def catch_up(self) -> None:
-        """Where deposits come faster than the disk takes them: waits for the oldest, so that the queue stays short."""
-        if len(self._under_way) > _BACKLOG and not self._stuck():
-            await asyncio.wait({next(iter(self._under_way))}, timeout=_SLOW_SECONDS)
-
     def open(self) -> None:
         """Opens the store, if it is not open and was not tried a moment ago. Blocks: not for the event loop."""
         now = self._monotonic()
@@ -83,18 +81,30 @@ class Keeper:
         if self._store is None:
             await asyncio.to_thread(self.open)
 
+    async def look(self) -> None:
+        """Is the store still where it was? For those who ask while nothing is kept that would tell."""
+        await self.ready()
+        if self._store is not None:
+            try:
+                await asyncio.to_thread(self._store.version)
+            except StoreFailed as error:
+                self._failed(error)
+
     def hand_over(self, deposit: Deposit) -> asyncio.Future[Kept]:
         """Puts a deposit into the store's queue, behind everything that was handed over before. Raises a `HotsetError`."""
         if isinstance(deposit, Event):
             self.told[deposit.name] += 1
         if self._store is None:
             raise StoreFailed(self._failure or "the store is not open")
-        if self._stuck() and len(self._under_way) >= _MOST_STUCK:
+        size = _bytes_of(deposit)
+        crowded = len(self._under_way) >= _MOST_STUCK or self._waiting_bytes + size > _MOST_STUCK_BYTES
+        if crowded and self._stuck():
             raise StoreBusy("the store does not answer, and too much waits for it")
         loop = asyncio.get_running_loop()
         keeping: asyncio.Future[Kept] = loop.create_future()
         kept = self._store.keep(deposit)
         self._under_way[keeping] = self._monotonic()
+        self._waiting_bytes += size
 
         def tell(kept: Future[Kept]) -> None:  # on the store's own thread
             with suppress(RuntimeError):  # the loop has ended, and with it whoever waited
@@ -123,6 +133,7 @@ class Keeper:
 
     def _done(self, deposit: Deposit, keeping: asyncio.Future[Kept], kept: Future[Kept]) -> None:
         del self._under_way[keeping]
+        self._waiting_bytes -= _bytes_of(deposit)
         self._moved = self._monotonic()
         error = kept.exception()
         if not keeping.cancelled():
@@ -130,11 +141,17 @@ class Keeper:
         if error is None and kept.result().pages:
             self.pages_came()
         if isinstance(error, StoreFailed):
-            self._say(str(error))
+            self._failed(error)
         elif error is None and isinstance(deposit, Asked | Answered):
             # Only a turn proves that turns are kept: on a full disk an event may still find room.
             self._say("")
             self._retell()
+
+    def _failed(self, error: StoreFailed) -> None:
+        self._say(str(error))
+        if isinstance(error, StoreMoved) and self._store is not None:
+            store, self._store, self._tried = self._store, None, self._monotonic()
+            asyncio.get_running_loop().run_in_executor(None, store.close)
 
     def _stuck(self) -> bool:
         oldest = next(iter(self._under_way.values()), None)
@@ -150,6 +167,12 @@ class Keeper:
         if self._failure and not failure:
             _log.warning("the store keeps again")
         self._failure = failure
+
+
+def _bytes_of(deposit: Deposit) -> int:
+    if isinstance(deposit, Asked):
+        return len(deposit.request.raw)
+    return len(deposit.raw) if isinstance(deposit, Answered) else 0
 
 
 def _settle(keeping: asyncio.Future[Kept], kept: Future[Kept], error: BaseException | None) -> None:

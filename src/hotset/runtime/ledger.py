@@ -72,8 +72,8 @@ class Metrics:
     """Repeated results that became a pointer to what they repeat, or what changed; None where there was none, or nobody knows."""
 
 
-def empty_ledger(config: Config) -> Ledger:
-    return Ledger(lambda model, upstream: price_of(model, config.prices, upstream))
+def empty_ledger(config: Config, most: int = 0) -> Ledger:
+    return Ledger(lambda model, upstream: price_of(model, config.prices, upstream), most)
 
 
 def savings(store: Store, config: Config, session: SessionId | None = None, since: float | None = None) -> Savings:

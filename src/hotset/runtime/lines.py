@@ -13,6 +13,7 @@ from hotset.nouns.link import Link, link
 from hotset.nouns.message import Message, Part, Request
 from hotset.nouns.page import ROOT, Chain, Kind
 from hotset.nouns.window import Hidden, Line, Piece
+from hotset.runtime.bounded import check
 from hotset.tokens import Encoding
 
 _AROUND = 4
@@ -25,8 +26,13 @@ _MOST_BYTES = 64 << 20
 """Content that weighed lines may hold on to; the parser's own memory holds most of it anyway."""
 
 
+_MOST_CONVERSATIONS = 256
+"""Whose lines are held, as many as page tables are: with only the bytes bounded, 60,000 short ones were held."""
+
 _MOST_LINKED = 8 << 20
 """Bytes of requests whose links are held: some two dozen sessions of 300 KB. Their messages are held by the parser as well."""
+
+_AROUND_BYTES = 1000  # that objects take around what they hold, for each message
 
 
 class Linked:
@@ -48,8 +54,9 @@ class Linked:
         links = (*known[:same], *link(parent, messages[same:]))
         with self._lock:
             self._drop(first)
-            self._known[first] = (len(request.raw), links)
-            self._size += len(request.raw)
+            size = len(request.raw) + _AROUND_BYTES * len(links)
+            self._known[first] = (size, links)
+            self._size += size
             while self._size > _MOST_LINKED:
                 self._drop(next(iter(self._known)))
         return links
@@ -63,7 +70,8 @@ class Scales:
     """Weighs messages, and remembers what they weighed. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._lines: OrderedDict[tuple[Chain, str], Line] = OrderedDict()
+        self._held: OrderedDict[Chain, dict[tuple[Chain, str], Line]] = OrderedDict()
+        """The lines of each conversation, by its first message."""
         self._size = 0
         self._lock = Lock()
 
@@ -71,15 +79,22 @@ class Scales:
         encoding = tokens.encoding_of(model)
         # What the client never saw belongs to its message, and comes to be known only after the message was weighed.
         keys = [(link.chain, encoding + ("+" if link.chain in hidden else "")) for link in links]
+        first = next((link.chain for link in links if not link.message.aside), ROOT)
         with self._lock:
-            known = [self._lines.get(key) for key in keys]
-            for key, line in zip(keys, known, strict=True):
-                if line is not None:
-                    self._lines.move_to_end(key)
-        return tuple(
-            self._weigh(key, link, encoding, model, hidden.get(link.chain)) if line is None else line
+            held = self._held.setdefault(first, {})
+            self._held.move_to_end(first)
+            known = [held.get(key) for key in keys]
+        lines = [
+            line or self._keep(first, key, _weighed(link, encoding, model, hidden.get(link.chain)))
             for key, link, line in zip(keys, links, known, strict=True)
-        )
+        ]
+        with self._lock:
+            while len(self._held) > _MOST_CONVERSATIONS or (self._size > _MOST_BYTES and len(self._held) > 1):
+                self._size -= sum(map(_size, self._held.popitem(last=False)[1].values()))
+            if self._size > _MOST_BYTES:  # one that was rewound often: what it says now is enough
+                self._held = OrderedDict({first: dict(zip(keys, lines, strict=True))})
+                self._size = sum(map(_size, lines))
+        return tuple(lines)
 
     def fixed(self, request: Request) -> int:
         """Tokens of what stands before the messages: system texts and tools."""
@@ -87,16 +102,12 @@ class Scales:
         system = sum(tokens.count(part.content, encoding) for part in request.system)
         return system + sum(tokens.count(tool.raw, encoding) for tool in request.tools)
 
-    def _weigh(self, key: tuple[Chain, str], link: Link, encoding: Encoding, model: str, hidden: Hidden | None) -> Line:
-        message = link.message
-        extra = _AROUND + (sum(weigh(raw, encoding) for raw in (*hidden.before, *hidden.after)) if hidden else 0)
-        line = Line(link.chain, message.role, tuple(_pieces(message.parts, encoding, model)), extra, aside=message.aside)
+    def _keep(self, first: Chain, key: tuple[Chain, str], line: Line) -> Line:
+        """At once: what was weighed of a plan that takes too long need not be weighed again."""
         with self._lock:
-            if key not in self._lines:
-                self._size += _size(line)
-            self._lines[key] = line
-            while self._size > _MOST_BYTES and len(self._lines) > 1:
-                self._size -= _size(self._lines.popitem(last=False)[1])
+            held = self._held.setdefault(first, {})
+            self._size += 0 if key in held else _size(line)
+            held[key] = line
         return line
 
 
@@ -104,6 +115,13 @@ def _same(known: Sequence[Link], messages: Sequence[Message]) -> int:
     """How many messages at the front are the very ones that were linked: what a parser has read before it gives again."""
     pairs = zip(known, messages, strict=False)
     return next((at for at, (each, message) in enumerate(pairs) if each.message is not message), min(len(known), len(messages)))
+
+
+def _weighed(link: Link, encoding: Encoding, model: str, hidden: Hidden | None) -> Line:
+    check()
+    message = link.message
+    extra = _AROUND + (sum(weigh(raw, encoding) for raw in (*hidden.before, *hidden.after)) if hidden else 0)
+    return Line(link.chain, message.role, tuple(_pieces(message.parts, encoding, model)), extra, aside=message.aside)
 
 
 def weigh(raw: bytes, encoding: Encoding = Encoding.O200K) -> int:
@@ -122,4 +140,4 @@ def _pieces(parts: Sequence[Part], encoding: Encoding, model: str) -> Iterator[P
 
 
 def _size(line: Line) -> int:
-    return sum(len(piece.content) for piece in line.pieces)
+    return _AROUND_BYTES + sum(len(piece.content) for piece in line.pieces)

@@ -6,7 +6,7 @@ import asyncio
 import copy
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -48,6 +48,7 @@ from hotset.window.repeats import NO_REPEATS, Repeats
 _log = logging.getLogger("hotset")
 
 _DRAIN_SECONDS = 5.0
+_MOST_BOOKS = 256  # sessions whose bills are still set right by each other
 
 
 @dataclass(slots=True)
@@ -58,9 +59,13 @@ class Tally:
     kept: int = 0
     bypassed: int = 0
     """Calls of a conversation that went through without being kept."""
+    late: int = 0
+    """Calls that went on before they were on disk."""
     reason: str = ""
     """Why the latest of these did."""
     left: int = 0
+    retried: int = 0
+    """Further tries of follow-ups that were refused or got no reply."""
     last: float = 0.0
     births: int = 0
     """Results that were shown for the first time."""
@@ -87,6 +92,8 @@ class Machine:
     wire: Wire
     keeper: Keeper
     clock: Callable[[], float] = time.time
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """How a call waits before it tries something again."""
     dialects: Dialects = field(default_factory=lambda: DIALECTS)
     tally: Tally = field(default_factory=Tally)
     bounded: Bounded = field(default_factory=Bounded)
@@ -127,7 +134,7 @@ class Machine:
         self.planner = Planner(
             self.config, summaries=self.summariser.told, prefetcher=self.prefetcher, tools=self.toolbox, reminding=self.reminding
         )
-        self.ledger = empty_ledger(self.config)
+        self.ledger = empty_ledger(self.config, _MOST_BOOKS)
         self.watch = Watch(self.config.thresholds)
 
     @classmethod
@@ -139,10 +146,13 @@ class Machine:
         toolbox: Tools | None = None,
         *,
         whose: str = "hotset up",
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        bounded: Bounded | None = None,
     ) -> Machine:
         keeper = Keeper(open_store, time.monotonic)
         keeper.open()
-        machine = cls(config, wire, keeper, toolbox=toolbox or _toolbox(config, whose))
+        tools = toolbox or _toolbox(config, whose)
+        machine = cls(config, wire, keeper, sleep=sleep, bounded=bounded or Bounded(), toolbox=tools)
         machine.gister.nudge()  # what the last run did not get to
         if config.knobs_for("").prefetch.mode is not Prefetching.OFF:
             machine.follower.nudge()  # opens the index: the first prompt may find something already
@@ -186,14 +196,15 @@ class Machine:
         hits = 100 * self.tally.pointed / self.tally.repeated if self.tally.repeated else None
         return replace(found, prefetches=self.tally.prefetches, dedup_hit_pct=hits)
 
-    async def close(self) -> None:
+    async def close(self, seconds: float = _DRAIN_SECONDS) -> None:
+        """Waits so long for what is under way in the background."""
         self.gister.stop()
         self.summariser.stop()
         if self.tending is not None:
             self.tending.cancel()
         await self.rememberer.close()
         self.background.spawn(self.follower.close(), "close the index")
-        await self.background.drain(_DRAIN_SECONDS)
+        await self.background.drain(seconds)
         if isinstance(self.toolbox, Toolbox):
             self.toolbox.close()  # here: a program that is about to end begins no threads, and nobody else needs the loop now
         await self.wire.close()

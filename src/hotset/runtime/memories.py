@@ -348,7 +348,7 @@ def open_memories(config: Config) -> Iterator[Memories]:
     from hotset.store.sqlite import SqliteStore  # noqa: PLC0415
 
     with ExitStack() as opened:
-        store = opened.enter_context(SqliteStore.open(config.folder))
+        store = opened.enter_context(SqliteStore.open_to_look(config.folder))
         found: list[Index] = []
 
         def index() -> Index | None:

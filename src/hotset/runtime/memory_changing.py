@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass, replace
+from difflib import get_close_matches
 from enum import Enum
 from typing import cast
 
@@ -27,6 +28,7 @@ _LONGEST = 20_000
 """Characters of a memory. More is a document: it belongs into a file, and a memory may say which."""
 
 _BEGINNING = re.compile(r"[a-z]+-[a-z0-9-]{0,80}")
+_LONGEST_ID = 90
 _ONE_LINE = 200
 _TITLE = 90
 _NAMED = 6
@@ -44,7 +46,15 @@ def meant(store: Store, id: str) -> Memory:
         return store.memory(found[0])
     if found:
         raise BadInput(f"several memories begin with {id}: {', '.join(found[:_NAMED])}; say more of it")
-    raise NotFound(f"no memory {id[:80]!r}; `hotset memory list` shows them")
+    near = get_close_matches(id, _beginning_alike(store, id), 3, 0.6)
+    meant_by = f"did you mean {' or '.join(near)}? " if near else ""
+    raise NotFound(f"no memory {id[:80]!r}; {meant_by}`hotset memory list` shows them")
+
+
+def _beginning_alike(store: Store, id: str) -> Sequence[MemoryId]:
+    """The ids of memories that begin as much like it as any do."""
+    beginnings = (id[:end] for end in range(min(len(id), _LONGEST_ID) - 1, 3, -1))
+    return next(filter(None, (store.memory_match(each) for each in beginnings if _BEGINNING.fullmatch(each))), ())
 
 
 def tell_ending(store: Store, session: SessionId, turn: int, ending: Ending, now: float) -> None:

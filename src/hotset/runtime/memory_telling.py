@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from hotset.errors import HotsetError, NotFound
 from hotset.index.port import Index
 from hotset.nouns.deposit import Deposit, Remembered
-from hotset.nouns.memory import Arrangement, Layer, Memory, MemoryId, MemoryKind, Task, Use, Used, Uses
+from hotset.nouns.memory import Arrangement, Layer, Memory, MemoryId, MemoryKind, Task, Trust, Use, Used, Uses
 from hotset.nouns.page import SessionId
 from hotset.nouns.remembering import Remembering
 from hotset.nouns.retrieval import Place
@@ -277,7 +277,7 @@ class Telling:
         items = recall(asking, self._index(), store, from_dict(shape.weights)).items
         said = {item.memory.text for item in items if item.memory is not None and item.id in known}
         new = [item for item in items if item.memory is not None and item.memory.text not in said and item.id not in known]
-        found = [item for item in new if fits(item, prompt, task) and not _is_of(item, session)][:_REMINDED]
+        found = [item for item in new if fits(item, prompt, task) and not _is_of(item, session) and _is_vouched(item)][:_REMINDED]
         room = max_tokens - first.tokens - lately.tokens
         told = self._told(store, found, prompt, task, max_tokens=room, how=how) if found else Told()
         parts = ((Layer.INDEX, first), (Layer.TIMELINE, lately), (Layer.FULL, told))
@@ -351,6 +351,11 @@ class Telling:
 
 def _is_of(item: Recalled, session: SessionId | None) -> bool:
     return session is not None and item.memory is not None and item.memory.source.session == session
+
+
+def _is_vouched(item: Recalled) -> bool:
+    """Words from outside are told to whoever asks, never pushed."""
+    return item.memory is not None and item.memory.trust is not Trust.OUTSIDE
 
 
 def arrangement(store: Store) -> Arrangement:

@@ -26,7 +26,7 @@ from hotset.nouns.message import Loading, Request, ToolSpec
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.price import Price
 from hotset.nouns.tool import Ghost, Returned, Tool
-from hotset.nouns.window import Hidden
+from hotset.nouns.window import Hidden, Sent
 from hotset.sources.tools.likelihood import UNLIKELY
 from hotset.store.port import Store
 from hotset.window.ghosts import beside, defers, ghost_spec, speaks_of
@@ -170,6 +170,8 @@ class Offering:
         """By the message at which it is kept; nothing for lines that began without."""
         self._warm: OrderedDict[bytes, tuple[Offer, float]] = OrderedDict()
         """What stands behind a client's tools in the provider's cache, and since when."""
+        self._brought: OrderedDict[Chain, float] = OrderedDict()
+        """By its last message, the time of a request with which the client brought our tools."""
         self._finding = _Finding()
         self._lock = threading.Lock()
 
@@ -209,6 +211,26 @@ class Offering:
             _put(self._known, decided.at, decided.offer)
             if decided.lead and decided.offer.tools:
                 _put(self._warm, decided.lead, (decided.offer, now))
+
+    def kept(self, links: Sequence[Link], store: Store) -> Offer:
+        """What was offered to the session of these messages; nothing where it was not decided yet."""
+        chains = beginning((each.chain, each.message.role, each.message.aside) for each in links)
+        return (self._kept(chains, store)[1] if self.tools is not None and chains else None) or NOTHING
+
+    def brought(self, head: Chain, now: float) -> Hidden:
+        """The row that says of a request that the model got our tools from its client, over MCP."""
+        with self._lock:
+            _put(self._brought, head, now)
+        return Hidden(_brought_name(head), instead=msgspec.json.encode(now))
+
+    def was_brought(self, sent: Sent, store: Store) -> bool:
+        """True if the model got our tools from its client with this request."""
+        with self._lock:
+            known = self._brought.get(sent.head)
+        name = _brought_name(sent.head)
+        if known is None and (row := store.table([name]).hidden.get(name)) is not None:
+            known = msgspec.json.decode(row.instead, type=float)
+        return known == sent.time
 
     def replied(self, links: Sequence[Link], reply: Sequence[Link], offer: Offer) -> Hidden | None:
         """A session's first reply has come. From now on the session is known by that, whoever began with the same words."""
@@ -355,6 +377,10 @@ def _read(row: Hidden) -> Offer | None:
 
 def _name(chain: Chain) -> Chain:
     return Chain(f"offer:{chain}")
+
+
+def _brought_name(chain: Chain) -> Chain:
+    return Chain(f"brought:{chain}")
 
 
 def _is_its_own(found: Offer, opening: Opening, *, at_end: bool) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from threading import Lock
@@ -13,6 +14,7 @@ import msgspec
 
 from hotset import tokens
 from hotset.config import Config
+from hotset.dialects.invariants import beyond
 from hotset.dialects.port import Dialect
 from hotset.errors import HotsetError
 from hotset.nouns.bill import Bill
@@ -22,6 +24,7 @@ from hotset.nouns.message import Message, Reply, Request, ToolSpec, Usage
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.price import Price, Prices
 from hotset.nouns.window import WHOLE, Hidden, Line, Plan, Sent, Spot, Table
+from hotset.runtime.bounded import check
 from hotset.runtime.calibrating import Calibrations
 from hotset.runtime.deferring import Deferrals
 from hotset.runtime.lines import Linked, Scales
@@ -37,11 +40,14 @@ from hotset.window.ghosts import beside
 from hotset.window.plan import Moment, latest_sent, plan
 from hotset.window.prefetch import Judged
 from hotset.window.price import charge, price_of
-from hotset.window.toolbox_tools import FIND
-from hotset.window.tools import OUR_TOOLS, SPECS, brings_ours
+from hotset.window.toolbox_tools import FIND, TOOLBOX_SPECS
+from hotset.window.tools import OUR_TOOLS, SPECS, brings_ours, has_twin
 
 _MOST_TABLES = 256
 """Lines of conversations whose page table is held in memory."""
+
+_MOST_LATE = 16
+"""Plans that came too late for their call and wait for the next one."""
 
 _FRESH_SECONDS = 30.0
 """A table in memory that was not used for longer is read again: another process may have gone on with the conversation."""
@@ -62,6 +68,8 @@ _REPLY_ROOM = 8192
 
 _STANDS_IN = Chain("stands in")
 """The chain of a message that is ours: nothing is hidden around it."""
+
+_TOOLBOX = frozenset(spec.name for spec in TOOLBOX_SPECS)
 
 _REPLY_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
@@ -154,6 +162,8 @@ class _Case:
     """It goes out as it came."""
     offered: bool
     """The model may call our tools."""
+    brought: bool
+    """The model gets our tools from the client, over MCP."""
     opens: bool
     """Nobody has replied yet."""
     reopens: bool
@@ -211,6 +221,8 @@ class Planner:
         self._words = Words()
         self.resuming = Resuming()
         self._tables: OrderedDict[Chain, _Held] = OrderedDict()
+        self._late: OrderedDict[Chain, Plan] = OrderedDict()
+        """Plans that came too late for their call, by its last message."""
         self._calibrations = Calibrations()
         self._price = lru_cache(maxsize=64)(partial(_price_in, config.prices))
         self._lock = Lock()
@@ -233,22 +245,29 @@ class Planner:
         if len(request.messages) > _MOST_MESSAGES or len(request.raw) > _MOST_BYTES:
             raise Unplanned("it is too large to be planned in time")
         began = self._monotonic()
-        case = self._case(request, dialect, store, now, upstream, off=off or self._config.off, agent=agent)
-        links, table, knobs = case.links, case.table, case.knobs
+        held = any(hint.startswith("conversation=") for hint in request.hints)  # the provider would keep what we made of it
+        case = self._case(request, dialect, store, now, upstream, off=off or self._config.off or held, agent=agent)
+        request, links, knobs, late = case.request, case.links, case.knobs, self._planned_late(case.links)
+        table = replace(case.table, shown={**case.table.shown, **late.shown}) if late else case.table
         ours = self._toolset(case)
         fixed = case.own + ours.tokens
         lines = self._scales.lines(links, request.model, case.hidden)
         written = self._summaries(lines, store) if table.sent and not case.opens else {}
-        moment = Moment(now, case.price, _counter(request.model), fixed, case.ratio, summaries=written)
+        moment = Moment(now, case.price, _counter(request.model), fixed, case.ratio, summaries=written, check=check)
         made = _as_it_came(lines, table) if case.off else plan(lines, table, knobs, moment)
         reminded, prefetched = self._behind(case, made, moment)
         hidden = {**case.hidden, **{new.hidden.chain: new.hidden for new in (reminded, prefetched) if new is not None}}
         if reminded is not None or prefetched is not None:
             lines = self._scales.lines(links, request.model, hidden)
             made = plan(lines, table, knobs, moment)
+        if late is not None:
+            made = _together(late, made)
         said = {**hidden, **ours.spelled}
-        outgoing = request if case.off else self._as_planned(request, links, made, said, dialect)
-        body = _rendered(outgoing, request, links, said, dialect, specs=ours.specs)
+        try:
+            outgoing, body = self._drawn(case, made, said, ours.specs)
+        except Forbidden:  # the rules are about messages: where none leaves, only what stands in them, they are kept
+            made = plan(lines, case.table, knobs, replace(moment, messages_stay=True))
+            outgoing, body = self._drawn(case, made, said, ours.specs)
         estimated = fixed + made.tokens
         bill = _estimate(made, lines, case, fixed)
         return Prepared(
@@ -283,11 +302,23 @@ class Planner:
         body = _rendered(outgoing, request, links, said, dialect, specs=specs)
         return replace(prepared, body=body, outgoing=outgoing, specs=specs, deferred=False)
 
+    def came_late(self, done: Future[Prepared]) -> None:
+        """A plan whose call went out without it: its rows hold from the next request of this line on, which is quick then."""
+        if done.exception() is not None:
+            return
+        prepared = done.result()
+        with self._lock:
+            self._late[prepared.links[-1].chain] = prepared.plan
+            while len(self._late) > _MOST_LATE:
+                self._late.popitem(last=False)
+
     def went_out(self, prepared: Prepared, hidden: Sequence[Hidden] = ()) -> None:
         """Remembers how a request was sent, and what its client did not see of the reply, for the next one on this line."""
         self.offering.went_out(prepared.decided, prepared.sent.time)
         table = Table(prepared.plan.shown, {**prepared.hidden, **{each.chain: each for each in hidden}}, prepared.sent)
         with self._lock:
+            for each in _latest(prepared.links) if self._late else ():
+                self._late.pop(each.chain, None)
             if prepared.before is not None:
                 self._tables.pop(prepared.before.head, None)
             if prepared.reopens:  # the next message tells whose line it is, and the store what was told there
@@ -317,10 +348,12 @@ class Planner:
         self, request: Request, dialect: Dialect, store: Store, now: float, upstream: str, *, off: bool, agent: str
     ) -> _Case:
         price = self._price(request.model, upstream)
-        brought = brings_ours(request.tools)
-        offered = not off and not brought and self._config.inject and dialect.injectable(request, OUR_TOOLS)
         links = self._linked.of(request)
         opens = _opens(request)
+        if not off and self._config.inject and (one := self._with_one_set(request, dialect, store, links)) is not request:
+            request, links = one, self._linked.of(one)
+        brought = brings_ours(request.tools)
+        offered = not off and not brought and self._config.inject and dialect.injectable(request, OUR_TOOLS)
         alone = opens and self._prefetcher is None and (self._reminds_nothing or not offered)
         table = self._table(links, None if alone else store)
         # An opening that went out before, so long ago that what came of it is remembered, is no retry.
@@ -333,6 +366,7 @@ class Planner:
             upstream=upstream,
             off=off,
             offered=offered,
+            brought=brought,
             opens=opens,
             reopens=reopens,
             links=links,
@@ -344,11 +378,33 @@ class Planner:
             knobs=self._knobs(request, price, agent, askable=offered or brought),
         )
 
+    def _with_one_set(self, request: Request, dialect: Dialect, store: Store, links: tuple[Link, ...]) -> Request:
+        """The request without the client's own copies of our tools, where the model has had ours since an earlier request.
+
+        Clients start their MCP servers beside their first request. The set that came first stays: whatever came later, the
+        tools that the model sees are the same. Copies that are found by a search leave in any case; the model does not see them.
+        """
+        if not any(has_twin(tool.raw, SPECS) for tool in request.tools):
+            return request
+        sent = self._table(links, None if _opens(request) else store).sent
+        if brings_ours(request.tools) and (sent is None or self.offering.was_brought(sent, store)):
+            return request
+        ours = (*SPECS, *(each for each in self.offering.kept(links, store).tools if each.name in _TOOLBOX))
+        loaded = _referred(request, dialect)
+        one = dialect.parse(
+            dialect.withhold(request.raw, lambda raw: has_twin(raw, ours) and not any(name in raw for name in loaded))
+        )
+        broken = dialect.check(one, request)
+        if broken and beyond(broken, dialect.check(request)) is not None:
+            return request
+        return one if dialect.injectable(one, OUR_TOOLS) else request
+
     def _toolset(self, case: _Case) -> _Toolset:
         """Our tools for this request, and what was found with them earlier as this provider can be told of it."""
         request, dialect, store = case.request, case.dialect, case.store
         if not case.offered:
-            return _Toolset()
+            row = self.offering.brought(case.links[-1].chain, case.now) if case.brought else None
+            return _Toolset(decided=Decided(rows=(row,) if row is not None else ()))
         sent = case.table.sent.time if case.table.sent else None
         allowed = self.deferrals.allowed(request, dialect, case.upstream)
         opening = Opening(request, case.links, case.opens, sent, case.now, case.price, case.own, case.knobs.window, allowed)
@@ -377,6 +433,12 @@ class Planner:
         prefetcher = self._prefetcher
         return reminded, _ahead(prefetcher, scene, known, case.knobs.prefetch) if prefetcher is not None else None
 
+    def _drawn(self, case: _Case, made: Plan, said: Mapping[Chain, Hidden], specs: Sequence[ToolSpec]) -> tuple[Request, bytes]:
+        """The request as planned, and its body. Raises `Forbidden`."""
+        own, links, dialect = case.request, case.links, case.dialect
+        outgoing = own if case.off else self._as_planned(own, links, made, said, dialect)
+        return outgoing, _rendered(outgoing, own, links, said, dialect, specs=specs)
+
     def _as_planned(
         self, own: Request, links: Sequence[Link], made: Plan, hidden: Mapping[Chain, Hidden], dialect: Dialect
     ) -> Request:
@@ -386,12 +448,14 @@ class Planner:
             return own
         kept: list[Link] = []
         messages: list[Message] = []
+        told: set[Chain] = set()
         for each in links:
             gone = made.shown.get(Spot(each.chain, WHOLE)) if each.chain in touched else None
             if gone is None:
                 kept.append(each)
                 messages.append(self._words.reworded(each, made, dialect) if each.chain in touched else each.message)
-            elif gone.text:
+            elif gone.text and each.chain not in told:
+                told.add(each.chain)  # two reasoning items that say the same have one chain
                 said = self._words.said(gone.text, dialect)
                 kept.append(Link(said, each.parent, _STANDS_IN))
                 messages.append(said)
@@ -419,12 +483,27 @@ class Planner:
                 self._hold(found, now)
         return found
 
+    def _planned_late(self, links: Sequence[Link]) -> Plan | None:
+        with self._lock:
+            return (
+                next((self._late[each.chain] for each in _latest(links) if each.chain in self._late), None)
+                if self._late
+                else None
+            )
+
     def _hold(self, table: Table, now: float) -> None:
         assert table.sent is not None
         self._tables[table.sent.head] = _Held(table, now)
         self._tables.move_to_end(table.sent.head)
         while len(self._tables) > _MOST_TABLES:
             self._tables.popitem(last=False)
+
+
+def _referred(request: Request, dialect: Dialect) -> list[bytes]:
+    """The names, as in JSON, of deferred tools that the conversation has loaded: the provider wants them declared."""
+    if b"tool_reference" not in request.raw:
+        return []
+    return [msgspec.json.encode(name) for message in request.messages for name in dialect.referred(message.raw)]
 
 
 def _opens(request: Request) -> bool:
@@ -445,6 +524,12 @@ def _latest(links: Sequence[Link]) -> Iterator[Link]:
         if replies > 1:
             return
         yield each
+
+
+def _together(late: Plan, made: Plan) -> Plan:
+    """What two plans decided, of which the first never went out."""
+    fresh = {row.spot: row for row in (*late.fresh, *made.fresh) if row.spot in made.shown}
+    return replace(made, fresh=tuple(fresh.values()), stubs=(*late.stubs, *made.stubs))
 
 
 def _as_it_came(lines: Sequence[Line], table: Table) -> Plan:
@@ -498,12 +583,9 @@ def _hold_to_the_rules(
     original = dialect.reveal(own, links, hidden) if hidden else own
     ours = dialect.declared(specs)
     broken = dialect.check(replace(outgoing, tools=(*outgoing.tools, *ours)), replace(original, tools=(*original.tools, *ours)))
-    if broken:
-        # A rule that the client's own request breaks as well is between it and the provider.
-        theirs = Counter(each.invariant for each in dialect.check(original))
-        ours_alone = Counter(each.invariant for each in broken) - theirs
-        if (first := next((each for each in broken if each.invariant in ours_alone), None)) is not None:
-            raise Forbidden(f"rule {first.invariant} at {first.where}")
+    # A rule that the client's own request breaks as well is between it and the provider.
+    if broken and (first := beyond(broken, dialect.check(own))) is not None:
+        raise Forbidden(f"rule {first.invariant} at {first.where}")
 
 
 def _estimate(made: Plan, lines: Sequence[Line], case: _Case, fixed: int) -> Bill:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from hotset.dialects.invariants import beyond
 from hotset.dialects.port import Dialect
 from hotset.index.port import Index
 from hotset.nouns.finding import Hits
@@ -275,8 +276,7 @@ def is_allowed(hidden: Hidden, scene: Scene) -> bool:
     dialect, links = scene.dialect, scene.links
     alone = dialect.reveal(scene.request, links, scene.hidden) if scene.hidden else scene.request
     both = dialect.reveal(scene.request, links, {**scene.hidden, hidden.chain: hidden})
-    known = {each.invariant for each in dialect.check(alone)}
-    return all(each.invariant in known for each in dialect.check(both))
+    return beyond(dialect.check(both), dialect.check(alone)) is None
 
 
 def _retrieved(every: Collection[Offered], hidden: Collection[Hidden]) -> frozenset[str]:

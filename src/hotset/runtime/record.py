@@ -1,4 +1,4 @@
-"""What is kept of one call: its request while it is under way, its reply when it has ended. Never in the call's way."""
+"""What is kept of one call: its request while it is under way, its reply before the client is told how it ended."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from hotset.nouns.turn import Outcome, TurnId, TurnRef
 from hotset.runtime import clients
 from hotset.runtime.codings import MOST, decode, salvage
 from hotset.runtime.machine import Machine
+from hotset.runtime.tail import StreamTail
 
 _log = logging.getLogger("hotset")
 
@@ -25,17 +26,11 @@ _T = TypeVar("_T")
 KEEPING = "keep a turn"
 """The name of this work among that of the background."""
 
-_DOUBT_SECONDS = 0.05
-"""While the store is in trouble: how long a reply waits to be able to tell whether its request was kept."""
+_PATIENCE_SECONDS = 2.0
+"""How long a call waits in all for request and reply to be on disk: two group commits, a few milliseconds each."""
 
-_BESIDE_SECONDS = 2.0
-"""How long the end of a reply waits for what is done beside the call; it had all the time that the provider took."""
-
-_PATIENCE_SECONDS = 5.0
-"""How long the end of a reply waits to be handed over; only the reading of a very large body could take so long."""
-
+_LATE = f"not on disk within {_PATIENCE_SECONDS:.0f} s; kept as soon as the store takes it"
 _LONGEST_REASON = 300
-_MARK_LENGTH = 64  # longer than the mark that ends a stream in any dialect
 _SMALL = 16 << 10  # below this, reading on the event loop is faster than a trip to a thread
 
 
@@ -50,6 +45,12 @@ class Record:
         self._id = TurnId(secrets.token_hex(8))
         self._asked_at = machine.clock()
         self._trouble = ""
+        self._told = ""
+        """The trouble that the client was told of."""
+        self._patience = _PATIENCE_SECONDS
+        self._late = False
+        self._stopped: float | None = None
+        """When the event came that tells how the reply ended."""
         self._ref: TurnRef | None = None
         self._response: Response | None = None
         self._got: list[bytes] = []
@@ -57,7 +58,10 @@ class Record:
         self._ended_size = -1
         self._goes_out = asyncio.Event()
         self._beside: asyncio.Task[None] | None = None
+        self._committing: asyncio.Task[None] | None = None
+        """Ends when the reply is on disk, or cannot be."""
         self._handed_over = asyncio.Event()
+        self._ending = asyncio.Lock()
         self._kept = asyncio.Event()
         self._is_read = asyncio.Event()
         self._asking: Asked | None = None
@@ -112,18 +116,20 @@ class Record:
 
     def bypassed(self, reason: str) -> None:
         """We could not do our part for this call; it is told with the reply, as far as that has not begun."""
+        if reason == self._trouble:
+            return
         self._trouble = reason
         self._machine.bypass(reason, path=self._call.path.split("?")[0])
 
     async def answered(self, response: Response) -> None:
-        """The reply begins. A provider takes longer than a commit, so as a rule the request is kept by now."""
+        """The reply begins. It waits for the request's commit, which had all the time that the provider took: by it the client
+        is told where its turn is kept."""
         self._response = response
-        keeper = self._machine.keeper
-        await keeper.catch_up()
-        if keeper.trouble and not self._asked.done():
-            await asyncio.wait({self._asked}, timeout=_DOUBT_SECONDS)
-        if self._ref is None and not self._trouble:
-            self._trouble = keeper.trouble or ("a fault of ours" if self._asked.done() else "")
+        await self._until_kept(self._asked)
+        if not self._asked.done():
+            self._is_late()
+        elif self._ref is None and not self._trouble:
+            self._trouble = self._machine.keeper.trouble or "a fault of ours"
 
     @property
     def headers(self) -> Headers:
@@ -133,7 +139,16 @@ class Record:
             told += [(b"x-hotset-session", self._ref.session.encode()), (b"x-hotset-turn", str(self._ref.number).encode())]
         if self._trouble:
             told.append((b"x-hotset-degraded", _header_text(self._trouble)))
+        self._told = self._trouble
         return tuple(told)
+
+    @property
+    def comment(self) -> bytes:
+        """What the headers did not tell yet, as a comment between two events of a stream; empty where there is nothing."""
+        if self._trouble in ("", self._told):
+            return b""
+        self._told = self._trouble
+        return b": hotset: %s\n\n" % _header_text(self._trouble)
 
     @property
     def streamed(self) -> bool:
@@ -148,30 +163,66 @@ class Record:
         """The reply as the client saw it, by now."""
         return self._dialect.read(b"".join(self._got), streamed=self.streamed)
 
-    def at_the_end(self) -> bool:
-        """Do the latest bytes carry the mark that ends a streamed reply?"""
-        latest = self._got[-1] if self._got else b""
-        if len(latest) < _MARK_LENGTH and len(self._got) > 1:
-            latest = self._got[-2][-_MARK_LENGTH:] + latest
-        return self._dialect.ends(latest)
+    def tail(self) -> StreamTail:
+        """For the end of this reply, where it is a stream."""
+        return StreamTail(self._dialect, self._header(b"content-encoding"))
+
+    def stopped(self, stopped: bool) -> None:
+        """Whether the client waits to be told how the reply ended: its patience counts from then."""
+        if not stopped:
+            self._stopped = None
+        elif self._stopped is None:
+            self._stopped = asyncio.get_running_loop().time()
 
     async def end(self, outcome: Outcome) -> None:
-        """Hands the reply to the store as it stands; said again it counts only if more has come since.
+        """Hands the reply to the store as it stands and waits until it is on disk; said again it counts only if more has come
+        since.
 
-        The client's next request is handed over behind it, so that it finds its own past.
+        Whatever the client sees behind this is acknowledged. Its next request is handed over behind it, too, so that it finds
+        its own past.
         """
+        handing = self.end_later(outcome)
+        await self._wait(handing)
+        if self._committing is not None:
+            await self._until_kept(self._committing)
+        if self._beside is not None:  # the next call builds on it
+            await self._until_kept(self._beside)
+        if not handing.done() or (self._committing is not None and not self._committing.done()):
+            self._is_late()
+
+    def end_later(self, outcome: Outcome) -> asyncio.Task[None]:
+        """The same, while nobody waits for it. Done when it is handed over."""
+        return self._machine.background.spawn(self._end(outcome), KEEPING)
+
+    def _is_late(self) -> None:
+        """The call goes on before it is on disk, and says so once."""
+        keeper = self._machine.keeper
+        reason = f"store: {keeper.trouble}" if keeper.store is None else keeper.trouble or _LATE
+        if not self._late and self._trouble != reason:
+            self._machine.tally.late += 1
+            self.bypassed(reason)
+        self._late, self._patience = True, 0.0
+
+    async def _until_kept(self, keeping: asyncio.Task[None]) -> None:
+        """Waits for a commit, but not for a store that is known to be down or stuck."""
+        if not keeping.done() and not self._machine.keeper.trouble:
+            await self._wait(keeping)
+
+    async def _wait(self, work: asyncio.Task[None]) -> None:
+        now = asyncio.get_running_loop().time
+        begun = now()
+        left = self._patience - (begun - self._stopped if self._stopped is not None else 0.0)
+        await asyncio.wait({work}, timeout=max(0.0, left))
+        if self._stopped is None:
+            self._patience -= now() - begun
+
+    async def _end(self, outcome: Outcome) -> None:
         try:
-            async with asyncio.timeout(_PATIENCE_SECONDS):
-                await self._handed_over.wait()
-                if self._beside is not None and not self._beside.done():
-                    await asyncio.wait({self._beside}, timeout=_BESIDE_SECONDS)
+            await self._handed_over.wait()
+            async with self._ending:
                 await self._hand_reply_over(outcome)
         except Exception as error:  # fail open: the reply has come, and nothing of ours may stand in its way
             self.bypassed(f"a fault of ours: {type(error).__name__}")
-
-    def end_later(self, outcome: Outcome) -> None:
-        """The same, while nobody waits for it."""
-        self._machine.background.spawn(self.end(outcome), KEEPING)
 
     async def _hand_reply_over(self, outcome: Outcome) -> None:
         if self._given_up or self._ended_size == self._size:
@@ -181,12 +232,13 @@ class Record:
             self.bypassed(f"a reply of {self._size >> 20} MiB was kept only in part")
             outcome = Outcome.BROKEN
         raw = b"".join(self._got)
-        body, reply = await _off_loop(len(raw), self._read, raw)
+        packed = self._header(b"content-encoding").lower() not in ("", "identity")  # then it may hold any number of bytes
+        body, reply = await _off_loop(_SMALL + 1 if packed else len(raw), self._read, raw)
         self._reply = reply
         status = self._response.status if self._response else 0
         ended = Answered(self._id, self._machine.clock(), _judged(outcome, status, reply), status, body, reply)
         if (keeping := self._hand_over(ended)) is not None:
-            self._machine.background.spawn(self._confirm(keeping, ended if first else None), KEEPING)
+            self._committing = self._machine.background.spawn(self._confirm(keeping, ended if first else None), KEEPING)
 
     async def _keep_request(self) -> None:
         try:
@@ -252,6 +304,7 @@ class Record:
                 client=clients.client(headers),
                 since=self._machine.began,
                 id=self._id,
+                parents=clients.parent_keys(headers),
             )
         self._is_read.set()
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 
 from hotset import tokens
@@ -85,11 +85,8 @@ def answer(
     except Missing as reason:
         return _told(f"[hotset: {reason}]", call.max_tokens, count)
     except HotsetError as error:
-        return _told(
-            f"[hotset: the store could not be read ({type(error).__name__}); get it again from where it came]",
-            call.max_tokens,
-            count,
-        )
+        why = f"[hotset: the store could not be read ({type(error).__name__}); get it again from where it came]"
+        return replace(_told(why, call.max_tokens, count), failed=True)
     return _fitted(made, call.max_tokens, count)
 
 

@@ -66,11 +66,11 @@ def line(store: Store, here: Place) -> list[Node]:
     if here.chains:
         return [nodes[chain] for chain in here.chains if chain in nodes]
     last = next((node for node in reversed(nodes.values()) if not node.aside), None)
-    backwards = []
-    while last is not None:
-        backwards.append(last)
+    backwards: dict[Chain, Node] = {}
+    while last is not None and last.chain not in backwards:
+        backwards[last.chain] = last
         last = nodes.get(last.parent)
-    return backwards[::-1]
+    return [*backwards.values()][::-1]
 
 
 def on_line(pages: Iterable[Page], chains: frozenset[Chain]) -> Iterator[Page]:

@@ -15,11 +15,13 @@ from hotset.nouns.call import Call, header
 from hotset.nouns.deposit import Billed, Deposit, Hid, Planned, Remembered
 from hotset.nouns.link import link
 from hotset.nouns.memory import Ending
-from hotset.nouns.message import DialectName, Reply, Request, Usage
+from hotset.nouns.message import DialectName, Reply, Request
+from hotset.nouns.page import ROOT
 from hotset.nouns.retrieval import Place
 from hotset.nouns.turn import Event, TurnRef
 from hotset.nouns.window import Hidden
 from hotset.runtime import clients
+from hotset.runtime.bounded import Crowded, Late, SessionQueue
 from hotset.runtime.checkpoints import note_checkpoints
 from hotset.runtime.faults import Faults, summed
 from hotset.runtime.machine import Machine
@@ -32,6 +34,7 @@ from hotset.runtime.reminding import Reminded
 from hotset.runtime.seeing import sees
 from hotset.runtime.using import Using
 from hotset.store.port import Store
+from hotset.window.price import price_of
 from hotset.window.repeats import NO_REPEATS, Repeats, repeats
 
 _SWITCH = b"x-hotset-window"
@@ -43,7 +46,7 @@ _OUTCOME = b"x-hotset-outcome"
 _ENDINGS = frozenset(Ending)
 
 _PLACE_SECONDS = 2.0
-"""How long an answer to the model waits for its own turn to be on disk, and the end of a reply for what was hidden of it."""
+"""How long an answer to the model waits for its own turn to be on disk."""
 
 
 @dataclass(slots=True)
@@ -57,6 +60,8 @@ class Sending:
     hidden: tuple[Hidden, ...] = ()
     heard: bool = False
     """The turn came to its end."""
+    ref: TurnRef | None = None
+    """The turn's place in the store, once it has hidden rounds and a place."""
 
     @classmethod
     async def of(cls, call: Call, record: Record, machine: Machine) -> Sending:
@@ -87,12 +92,16 @@ class Sending:
         assert self.faults is not None
         return self.faults.dialect.view(self.faults.ours, streamed=streamed)
 
+    def refusal(self, reason: str) -> bytes:
+        """An error body in the dialect's own form, for an upstream that gave none."""
+        return self._dialect.refuse(502, f"hotset: {reason}")
+
     async def answered(self, round: Round) -> Call | None:
         """The call that answers what the model asked us for; None where the turn is over."""
         assert self.prepared is not None
         assert self.faults is not None
         try:
-            ref = await self.record.ref(_PLACE_SECONDS) if round.calls else None
+            self.ref = ref = await self.record.ref(_PLACE_SECONDS) if round.calls else None
             body = await self.faults.next_body(round, self._place(ref), self.machine.clock())
             happened = self.faults.happened()
             self.record.also(*happened)
@@ -109,13 +118,22 @@ class Sending:
         assert self.faults is not None
         planner, store = self.machine.planner, self.faults.store
         try:
-            self.prepared = await self.machine.bounded.run(planner.without_deferred, self.prepared, self._dialect, store)
+            self.prepared = await self._queue(self.prepared.request).run(
+                planner.without_deferred, self.prepared, self._dialect, store
+            )
             body = self.faults.without_deferred(self.prepared)
         except Exception as error:  # fail open: the client gets what the upstream said
             self.record.bypassed(f"a fault of ours in spelling out tools: {type(error).__name__}")
             return None
         self.call = replace(self.call, body=body)
         return self.call
+
+    def tries_again(self, number: int, status: int, seconds: float) -> None:
+        """A follow-up was refused with this status, or got no reply (0): it is sent for the `number`th time after so long."""
+        self.machine.tally.retried += 1
+        detail: dict[str, str | int | float] = {"try": number, "status": status, "seconds": seconds, "call": self.record.id}
+        session, turn = (self.ref.session, self.ref.number) if self.ref is not None else (None, 0)
+        self.record.also(Event("FollowUpRetried", self.machine.clock(), session, turn, detail))
 
     def was_taken(self) -> None:
         """The upstream took without deferred tools what it had refused with them: it gets no more of them."""
@@ -125,8 +143,9 @@ class Sending:
         detail: dict[str, str | int | float] = {"upstream": upstream, "model": model, "call": self.record.id}
         self.record.also(Event("DeferringRefused", self.record.asked_at, detail=detail))
 
-    async def hide(self, view: View) -> None:
-        """Keeps what the client did not see of this turn, for all its later requests. Only we hold it: it must be on disk."""
+    def hide(self, view: View) -> None:
+        """Keeps what the client did not see of this turn, for all its later requests. Only we hold it: it is handed over before
+        the reply, and is on disk when that is."""
         assert self.prepared is not None
         assert self.faults is not None
         self.heard = True
@@ -143,8 +162,7 @@ class Sending:
             return
         self.machine.planner.went_out(self.prepared, self.hidden)
         hidden = (*found, *self.hidden, *self._continued(seen), *((offer,) if offer is not None else ()))
-        deposits: list[Deposit] = [Hid(self.record.id, each) for each in hidden]
-        await asyncio.wait({self.record.also(*deposits)}, timeout=_PLACE_SECONDS)
+        self.record.also(*(Hid(self.record.id, each) for each in hidden))
 
     def _continued(self, seen: Reply) -> tuple[Hidden, ...]:
         """What stands behind the reply's id, where a client may continue it by that."""
@@ -168,18 +186,19 @@ class Sending:
             return
         self.machine.summariser.turn_ended(self.prepared.links, self.record.ref)
         reply = self.record.reply
-        rounds = self.faults.usages or [reply.usage]
-        usage = summed(rounds)
-        if reply.complete:
-            self.machine.planner.replied(self.prepared, reply, self.machine.clock(), clients.agent(self.call.headers))
-        if not reply.complete or usage == Usage():
+        if not reply.complete:
             return
-        if (learned := self.machine.planner.settled(self.prepared, rounds[0])) is not None:
+        self.machine.planner.replied(self.prepared, reply, self.machine.clock(), clients.agent(self.call.headers))
+        bill = self.prepared.bill
+        rounds = self.faults.billed(reply, partial(price_of, bill.model, self.machine.config.prices, bill.upstream))
+        usage = summed(rounds)
+        if not rounds[0].estimated and (learned := self.machine.planner.settled(self.prepared, rounds[0])) is not None:
             self.record.also(Hid(self.record.id, learned))
+        whole = summed([bill.whole, *(rounds[number] for number in self.faults.work)])
         bill = replace(
-            self.prepared.bill,
-            sent=replace(self.prepared.bill.sent, output=usage.output),
-            whole=replace(summed([self.prepared.bill.whole, *self.faults.work]), output=usage.output),
+            bill,
+            sent=replace(bill.sent, output=usage.output),
+            whole=replace(whole, output=usage.output, estimated=False),
             usage=usage,
             calls=len(rounds),
             faults=self.faults.faults,
@@ -212,13 +231,15 @@ class Sending:
             self.record.bypassed(f"a plan that the provider would have refused: {reason}")
         except Unplanned:
             pass
+        except Crowded as error:
+            self.record.bypassed(f"planning took too long: {error}")
         except TimeoutError:
             self.record.bypassed("planning took too long")
         except Exception as error:  # fail open: nothing of ours was sent, so the client's bytes go through as they are
             self.record.bypassed(f"a fault of ours in planning: {type(error).__name__}")
 
     async def _resume(self, request: Request, store: Store) -> None:
-        body = await self.machine.bounded.run(self.machine.planner.resuming.body, request, self._dialect, store)
+        body = await self._queue(request).run(self.machine.planner.resuming.body, request, self._dialect, store)
         self.call = _with_body(self.call, body)
 
     async def _plan(self, request: Request, store: Store, *, off: bool) -> None:
@@ -226,12 +247,18 @@ class Sending:
         agent = clients.agent(call.headers)
         planning = partial(machine.planner.prepare, request, dialect, store, record.asked_at, call.upstream, off=off, agent=agent)
         quick = not off and machine.planner.is_quick(request)
-        prepared = planning() if quick else await machine.bounded.run(planning)
+        queue = self._queue(request)
+        try:
+            prepared = planning() if quick else await queue.run(planning)
+        except Late as late:
+            if not off:  # what it decides holds from the next request on
+                late.work.add_done_callback(machine.planner.came_late)
+            raise
         outgoing = _outgoing(call, prepared)
         machine.planner.went_out(prepared)
         note_checkpoints(prepared, record, machine)
         self.call, self.prepared = outgoing, prepared
-        self.faults = Faults(prepared, dialect, store, machine.bounded, machine.follower, self._using(prepared, agent))
+        self.faults = Faults(prepared, dialect, store, queue, machine.follower, self._using(prepared, agent))
         if not off:  # what went out as it came has no forms: its turn stays without a plan
             made = prepared.plan
             offered = [Hid(record.id, row) for row in prepared.decided.rows]
@@ -242,6 +269,11 @@ class Sending:
             machine.tally.born(made.fresh)
             if prepared.reminded is not None:
                 machine.background.spawn(self._remembered(prepared.reminded), "keep what was told of memories")
+
+    def _queue(self, request: Request) -> SessionQueue:
+        """By the session's name, or by its first message: the store places it only later."""
+        first = next((each.chain for each in link(ROOT, request.messages) if not each.message.aside), "")
+        return self.machine.bounded.of(clients.session_key(self.call.headers) or request.previous or first)
 
     def _using(self, prepared: Prepared, agent: str) -> Using | None:
         tools = self.machine.planner.offering.tools

@@ -4,25 +4,32 @@
                                ^                      |
                                |______________________|   the model asked for what left its window: `faults`
 
-Nobody waits for the disk: the request is made durable beside the call to the upstream, and the reply goes to the client as it
-comes. Only its last bytes wait until it is handed to the store, so that a client's next request stands behind it.
+The request is made durable beside the call to the upstream, and the reply goes to the client as it comes. From the event on that
+tells how it ended, its bytes wait until request and reply are on disk: what a client saw end is kept (see `tail` and `record`).
 Any fault of ours ends in the client's own bytes going through (see `record` and `sending`).
 """
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
+from functools import partial
 from typing import Protocol
 
 from hotset.dialects.view import View
 from hotset.errors import UpstreamFailed
 from hotset.nouns.call import Call, Headers, Response
 from hotset.nouns.turn import Outcome
-from hotset.runtime.asking import asked
+from hotset.runtime.asking import asked, followed_up
 from hotset.runtime.codings import plain
 from hotset.runtime.machine import Machine
 from hotset.runtime.record import Record
 from hotset.runtime.sending import Sending
+from hotset.runtime.tail import StreamTail, patiently
+
+_WHOLE_BYTES = 1 << 20
+_WHOLE_SECONDS = 1.0
+"""Up to here a document is held whole. Some upstreams send blanks for minutes before it, to keep the connection."""
 
 
 class Client(Protocol):
@@ -79,61 +86,103 @@ async def walk(call: Call, client: Client, machine: Machine) -> None:
 
 
 async def _stream(response: Response, record: Record, client: Client) -> None:
-    """Every event as it comes; the one that ends it when the reply is handed to the store."""
+    """Every event as it comes; from the one on that tells how it ended, when it is on disk."""
     await client.start(response.status, (*response.headers, *record.headers))
-    async for chunk in response.chunks:
-        record.take(chunk)
-        if record.at_the_end():
-            await record.end(Outcome.DONE)
-        await client.send(chunk)
+    tail = record.tail()
+    try:
+        async with aclosing(patiently(response.chunks, lambda: tail.is_stopped)) as chunks:
+            async for chunk in chunks:
+                record.take(chunk)
+                if shown := tail.feed(chunk) if chunk else b"":
+                    await client.send(shown)
+                record.stopped(tail.is_stopped)
+                if tail.is_whole or not chunk:
+                    await record.end(Outcome.DONE)
+                    await client.send(_told(record, tail) + tail.release())
+    except UpstreamFailed:  # what it said before it broke off is the client's, too
+        await record.end(Outcome.BROKEN)
+        if rest := _told(record, tail) + tail.rest():
+            await client.send(rest)
+        raise
     await record.end(Outcome.DONE)
-    await client.finish()
+    await client.finish(_told(record, tail) + tail.rest())
+
+
+def _told(record: Record, tail: StreamTail) -> bytes:
+    """What the client must know of its record; a compressed stream has no place for it."""
+    return record.comment if tail.is_plain else b""
 
 
 async def _document(response: Response, record: Record, client: Client) -> None:
-    """A document is of use only whole, so its last piece, most often all of it, can wait without costing anybody anything."""
-    held = b""
+    """A document is of use only whole: it waits until it is on disk, and its headers say where that failed. Of a large or slow
+    one only the last piece waits."""
+    held: list[bytes] = []
+    now = asyncio.get_running_loop().time
+    begun, size = now(), 0
     async for chunk in response.chunks:
         record.take(chunk)
-        if held:
+        held.append(chunk)
+        size += len(chunk)
+        if size > _WHOLE_BYTES or now() - begun > _WHOLE_SECONDS:
             await _begin(response, record, client)
-            await client.send(held)
-        held = chunk
+            while len(held) > 1:
+                await client.send(held.pop(0))
     await record.end(Outcome.DONE)
     await _begin(response, record, client)
-    await client.finish(held)
+    await client.finish(b"".join(held))
 
 
 async def _rounds(response: Response, sending: Sending, record: Record, client: Client, machine: Machine) -> None:
     """A turn in which the model may ask us for something: as many calls as it takes, one reply for the client."""
     await record.answered(response)
-    view = sending.view(streamed=record.streamed)
-    await _relay(response, view, record, client)
-    while (again := await sending.answered(view.round())) is not None:
-        async with asked(again, sending, machine.wire) as later:
-            response = await plain(later)
-            if response.status >= 400:
-                await _refused(response, view, record, client)
-                return
-            await _relay(response, view, record, client)
+    view, tail = sending.view(streamed=record.streamed), record.tail()
+    await _relay(response, view, tail, record, client)
+    said = view.round()
+    while (again := await sending.answered(said)) is not None:
+        try:
+            async with followed_up(again, sending, machine, partial(_pulse, view, record, client)) as later:
+                response = await plain(later)
+                if response.status >= 400:
+                    await _refused(response, view, tail, record, client)
+                    return
+                await _relay(response, view, tail, record, client)
+        except UpstreamFailed as failure:
+            if not client.begun:
+                raise
+            await _broke_off(view.fail(502, sending.refusal(str(failure))), tail, record, client)
+            return
+        said = view.round()
+        if client.begun and not said.complete and not view.stopped:
+            reason = f"{again.upstream} broke off in mid-reply"
+            await _broke_off(view.fail(502, sending.refusal(reason)), tail, record, client)
+            return
     last = view.close()
     record.take(last)
-    await sending.hide(view)
+    sending.hide(view)
     await record.end(Outcome.DONE)
     await _begin(response, record, client)
-    await client.finish(last)
+    await client.finish((record.comment if record.streamed else b"") + tail.rest() + last)
 
 
-async def _relay(response: Response, view: View, record: Record, client: Client) -> None:
+async def _relay(response: Response, view: View, tail: StreamTail, record: Record, client: Client) -> None:
     """What the client may see of a round, as it comes; of a document that is nothing before its end."""
-    async for chunk in response.chunks:
-        if shown := view.take(chunk):
-            await _begin(response, record, client)
-            record.take(shown)
-            await client.send(shown)
+    try:
+        async with aclosing(patiently(response.chunks, lambda: view.stopped)) as chunks:
+            async for chunk in chunks:
+                if not chunk:  # it has told how it ended, and does not end
+                    return
+                if shown := view.take(chunk):
+                    record.take(shown)
+                    if seen := tail.feed(shown):
+                        await _begin(response, record, client)
+                        await client.send(seen)
+                record.stopped(view.stopped)
+    except UpstreamFailed:
+        if not tail.is_stopped:  # an error event is an end of its own
+            raise
 
 
-async def _refused(response: Response, view: View, record: Record, client: Client) -> None:
+async def _refused(response: Response, view: View, tail: StreamTail, record: Record, client: Client) -> None:
     """The upstream refused a later round: its own words, in the form that fits what the client has seen so far."""
     body = b"".join([chunk async for chunk in response.chunks])
     if client.begun:
@@ -144,7 +193,20 @@ async def _refused(response: Response, view: View, record: Record, client: Clien
     record.take(last)
     await record.end(outcome)
     await _begin(response, record, client)
-    await client.finish(last)
+    await client.finish(tail.rest() + last)
+
+
+async def _broke_off(last: bytes, tail: StreamTail, record: Record, client: Client) -> None:
+    """A later round did not come to its end, of which the client has seen the beginning: an error event in its own dialect."""
+    record.take(last)
+    await record.end(Outcome.BROKEN)
+    await client.finish(tail.rest() + last)
+
+
+async def _pulse(view: View, record: Record, client: Client) -> None:
+    if client.begun and view.pulse:
+        record.take(view.pulse)
+        await client.send(view.pulse)
 
 
 async def _begin(response: Response, record: Record, client: Client) -> None:

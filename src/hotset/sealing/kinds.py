@@ -6,8 +6,9 @@ else. Text may stand inside JSON inside JSON: a line end may be written `\\n`, a
 
 from __future__ import annotations
 
+import base64
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from hotset.sealing import doubts
@@ -29,10 +30,10 @@ class Kind:
     """Base64, and a secret only if what it says has one."""
 
 
-_EDGE = rb"(?:\b|\\[nrtbf])"
-"""A token begins at a word's edge. In JSON the letter of an escape is no part of the word behind it."""
+_EDGE = rb"(?:\b|\\[nrtbf]|%[0-9A-Fa-f]{2})"
+"""A token begins at a word's edge. In JSON and in URLs the letters of an escape are no part of the word behind it."""
 
-_EDGE_BYTES = frozenset(b"\\")
+_EDGE_BYTES = frozenset(b"\\%")
 _QUOTE = rb"\\{0,31}[\"'`]"
 
 
@@ -77,7 +78,12 @@ _TOKENS = (
     _token("pypi-token", rb"pypi-AgE", _DASH, 40, most=1024),
     _token("sendgrid-key", rb"SG\.", rb"A-Za-z0-9_.-", 40),
     _token("twilio-key", rb"SK", _HEX, 32, most=32),
-    _token("discord-webhook", rb"discord(?:app)?\.com\\{0,31}/api\\{0,31}/webhooks\\{0,31}/[0-9]{15,20}\\{0,31}/", _DASH, 40),
+    _token(
+        "discord-webhook",
+        rb"discord(?:app)?\.com\\{0,31}/api(?:\\{0,31}/v[0-9]{1,2})?\\{0,31}/webhooks\\{0,31}/[0-9]{15,20}\\{0,31}/",
+        _DASH,
+        40,
+    ),
     _token("digitalocean-token", rb"do[opr]_v1_", _HEX, 64),
     _token("shopify-token", rb"shp(?:at|ca|pa|ss)_", rb"A-Fa-f0-9", 32),
     _token("databricks-token", rb"dapi", _HEX, 32),
@@ -199,13 +205,43 @@ def _is_bearer(match: re.Match[bytes]) -> bool:
 _MIXED = re.compile(rb"[0-9].*[A-Za-z]|[A-Za-z].*[0-9]")
 
 
+def _has_random_part(match: re.Match[bytes]) -> bool:
+    """A part of the path was drawn by lot; what is called by words and numbers is a page."""
+    parts = re.split(rb"[/\\@]", match["secret"])
+    return any(len(part) >= _LEAST_IN_PATH and doubts.random(part) for part in parts) and not doubts.stands_in(match["secret"])
+
+
+_LEAST_IN_PATH = 16  # characters
+
+
+def _in_base64(prefixes: Iterable[bytes]) -> bytes:
+    """How texts begin in base64 that have one of these in them, wherever in its groups of three bytes it stands."""
+    heads = set()
+    for prefix in prefixes:
+        for before, first in ((0, 0), (1, 2), (2, 3)):
+            sure = (8 * (before + len(prefix))) // 6  # characters that no byte behind the prefix changes
+            head = base64.b64encode(b"\0" * before + prefix + b"\0\0")[first:sure]
+            if len(head) >= _LEAST_HEAD:
+                heads.add(head)
+    return rb"(?:" + b"|".join(map(re.escape, sorted(heads))) + rb")"
+
+
+_LEAST_HEAD = 4  # characters
+_IN_BASE64 = _in_base64(
+    b"ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xoxb- xoxp- xoxa- xapp- sk_live_ sk_test_ rk_live_ whsec_ sk-ant- sk-or-"
+    b" sk-proj- sk-svcacct- sk-admin- hf_ npm_ pypi- AKIA ASIA AIza GOCSPX- ya29. dop_v1_ shpat_ dckr_pat_ lin_api_ gsk_ xai-"
+    b" pplx- hvs. eyJ".split()
+)
+_IN_BASE64_BEGINS = b"".join(head[:1] for head in _IN_BASE64[3:-1].split(b"|"))
+
+
 _SHAPED = (
     _kind(
         "aws-key",
         _EDGE + rb"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}",
         _EDGE + rb"(?P<secret>(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}"
         rb"(?:[,;:|\t ]{1,2}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=]))?)(?![A-Za-z0-9])",
-        b"A\\",
+        b"A\\%",
     ),
     _kind(
         "private-key",
@@ -229,14 +265,28 @@ _SHAPED = (
         _EDGE + rb"eyJ[A-Za-z0-9_-]{8}",
         _EDGE + rb"(?P<secret>eyJ[A-Za-z0-9_-]{8,4096}\.[A-Za-z0-9_-]{0,8192}\.[A-Za-z0-9_-]{8,8192}"
         rb"(?:\.[A-Za-z0-9_-]{4,8192}){0,2})",
-        b"e\\",
+        b"e\\%",
         _is_jwt,
     ),
     _kind(
         "base64",
         _EDGE + rb"(?:LS0tLS1CRUdJTi|eyJ|ewog|ewoJ|ewoi)[A-Za-z0-9+/_-]{16}",
         _EDGE + rb"(?P<secret>(?:LS0tLS1CRUdJTi|ey|ewo)[A-Za-z0-9+/_-]{32,65536}={0,2})",
-        b"Le\\",
+        b"Le\\%",
+        wraps=True,
+    ),
+    _kind(
+        "base64",
+        _IN_BASE64 + rb"[A-Za-z0-9+/_-]{16}",
+        rb"(?P<secret>" + _IN_BASE64 + rb"[A-Za-z0-9+/_-]{16,65536}={0,2})",
+        _IN_BASE64_BEGINS,
+        wraps=True,
+    ),
+    _kind(
+        "percent",
+        rb"(?:%[0-9A-Fa-f]{2}){12}",
+        rb"(?P<secret>(?:%[0-9A-Fa-f]{2}){12,2048})",
+        b"%",
         wraps=True,
     ),
     _kind(
@@ -246,10 +296,24 @@ _SHAPED = (
         b"h",
     ),
     _kind(
+        "webhook",
+        rb"/(?i:(?:incoming-?)?web-?hooks?(?:b2)?|hooks|with\\{0,31}/key)\\{0,31}/[A-Za-z0-9_-]{3}",
+        rb"/(?i:(?:incoming-?)?web-?hooks?(?:b2)?|hooks|with\\{0,31}/key)"
+        rb"(?P<secret>(?:\\{0,31}/[A-Za-z0-9_@.%+-]{1,128}){1,6})",
+        b"/",
+        _has_random_part,
+    ),
+    _kind(
+        "webhook",
+        rb"\bhook\.[a-z0-9]{2,8}\.make\.com\\{0,31}/[A-Za-z0-9]{8}",
+        rb"hook\.[a-z0-9]{2,8}\.make\.com\\{0,31}/(?P<secret>[A-Za-z0-9]{16,64})",
+        b"h",
+    ),
+    _kind(
         "telegram-token",
         _EDGE + rb"[0-9]{8,10}:AA[A-Za-z0-9_-]{16}",
-        rb"(?:\\[nrtbf])?(?P<secret>[0-9]{8,10}:AA[A-Za-z0-9_-]{32,36})(?![A-Za-z0-9_-])",
-        b"0123456789\\",
+        rb"(?:\\[nrtbf]|%[0-9A-Fa-f]{2})?(?P<secret>[0-9]{8,10}:AA[A-Za-z0-9_-]{32,36})(?![A-Za-z0-9_-])",
+        b"0123456789\\%",
     ),
     _kind(
         "telegram-token",
@@ -261,19 +325,19 @@ _SHAPED = (
         "discord-token",
         _EDGE + rb"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{20}",
         _EDGE + rb"(?P<secret>[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40})(?![A-Za-z0-9_-])",
-        b"MNO\\",
+        b"MNO\\%",
     ),
     _kind(
         "azure-key",
         _EDGE + rb"[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{16}",
-        rb"(?:\\[nrtbf])?(?P<secret>[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34})(?![A-Za-z0-9_~.-])",
-        bytes(range(0x30, 0x3A)) + bytes(range(0x41, 0x5B)) + bytes(range(0x61, 0x7B)) + b"_~.\\",
+        rb"(?:\\[nrtbf]|%[0-9A-Fa-f]{2})?(?P<secret>[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34})(?![A-Za-z0-9_~.-])",
+        bytes(range(0x30, 0x3A)) + bytes(range(0x41, 0x5B)) + bytes(range(0x61, 0x7B)) + b"_~.\\%",
     ),
     _kind(
         "terraform-token",
         _EDGE + rb"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{16}",
-        rb"(?:\\[nrtbf])?(?P<secret>[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{50,90})",
-        bytes(range(0x30, 0x3A)) + bytes(range(0x41, 0x5B)) + bytes(range(0x61, 0x7B)) + b"\\",
+        rb"(?:\\[nrtbf]|%[0-9A-Fa-f]{2})?(?P<secret>[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{50,90})",
+        bytes(range(0x30, 0x3A)) + bytes(range(0x41, 0x5B)) + bytes(range(0x61, 0x7B)) + b"\\%",
     ),
     _kind(
         "password-hash",
@@ -286,7 +350,7 @@ _SHAPED = (
         "card-number",
         _EDGE + rb"(?:4[0-9]{3}|5[1-5][0-9]{2}|6011)[ -][0-9]{4}[ -][0-9]{4}[ -][0-9]{4}\b",
         _EDGE + rb"(?P<secret>[456][0-9]{3}[ -][0-9]{4}[ -][0-9]{4}[ -][0-9]{4})(?![0-9-])",
-        b"456\\",
+        b"456\\%",
         _of_card,
     ),
 )  # fmt: skip
@@ -314,8 +378,10 @@ _BY_PLACE = (
     ),
     _kind(
         "login",
-        rb"[ ](?:-u|--user)[ =]" + _QUOTE + rb"?[^\s:\"'`\\]{1,64}:[^\s\"'`\\]{6}",
-        rb"[ ](?:-u|--user)[ =](?:" + _QUOTE + rb")?[^\s:\"'`\\]{1,64}:(?P<secret>[^\s\"'`\\\x80-\xff]{6,256})",
+        rb"[ ](?:-u[ =]?|--user[ =]|-a[ ]|--auth[ =])(?:" + _QUOTE + rb")?[^\s:\"'`\\]{1,64}(?:" + _QUOTE + rb")?:"
+        rb"(?:" + _QUOTE + rb")?[^\s\"'`\\]{6}",
+        rb"[ ](?:-u[ =]?|--user[ =]|-a[ ]|--auth[ =])(?:" + _QUOTE + rb")?[^\s:\"'`\\]{1,64}(?:" + _QUOTE + rb")?:"
+        rb"(?:" + _QUOTE + rb")?(?P<secret>[^\s\"'`\\\x80-\xff]{6,256})",
         b" ",
         _is_password,
         by_name=True,
@@ -341,17 +407,27 @@ _BY_PLACE = (
     _kind(
         "authorization",
         rb"(?i:bearer|authorization" + _QUOTE + rb"?\s{0,4}[:=]\s{0,4}(?:" + _QUOTE + rb")?(?:token|apikey|key))"
-        rb"\s{1,4}[A-Za-z0-9._~+/-]{12}",
-        rb"(?i:bearer|authorization[^A-Za-z]{1,24}(?:token|apikey|key))\s{1,4}(?P<secret>[A-Za-z0-9._~+/-]{12,4096}={0,2})(?![A-Za-z0-9._~+/=-])",
+        rb"(?:\s{1,4}|%20)[A-Za-z0-9._~+/-]{12}",
+        rb"(?i:bearer|authorization[^A-Za-z]{1,24}(?:token|apikey|key))(?:\s{1,4}|%20)(?P<secret>[A-Za-z0-9._~+/-]{12,4096}={0,2})(?![A-Za-z0-9._~+/=-])",
         b"aAbB",
         _is_bearer,
         by_name=True,
     ),
     _kind(
         "session",
-        rb"\b[Ss]ession=[A-Za-z0-9%_.-]{16}",
-        rb"[Ss]ession=(?P<secret>[A-Za-z0-9%_.-]{16,512})(?![A-Za-z0-9%_.-])",
+        rb"\b(?i:session|s?sid)=[A-Za-z0-9%_.-]{16}",
+        rb"(?i:session|s?sid)=(?P<secret>[A-Za-z0-9%_.-]{16,512})(?![A-Za-z0-9%_.-])",
         b"sS",
+        _is_random,
+        by_name=True,
+    ),
+    _kind(
+        "session",
+        rb"(?i:cookie)(?:" + _QUOTE + rb")?\s{0,4}:\s{0,4}(?:" + _QUOTE + rb")?[A-Za-z0-9_.-]{1,64}=",
+        rb"(?i:cookie)(?:" + _QUOTE + rb")?\s{0,4}:\s{0,4}(?:" + _QUOTE + rb")?"
+        rb"(?:[A-Za-z0-9_.-]{1,64}=(?:[^;\s\"'\\]{0,15}|\[secret:[a-z0-9-]{1,40}\]);[ ]?){0,16}"
+        rb"[A-Za-z0-9_.-]{1,64}=(?P<secret>[A-Za-z0-9%_.~+/=-]{16,1024})(?![A-Za-z0-9%_.~+/=-])",
+        b"cC",
         _is_random,
         by_name=True,
     ),
@@ -397,7 +473,12 @@ _NAMES_BEGIN = b"pstcaelmwhjPSTCAELMWHJ_-.?&;"
 _REST = rb"[A-Za-z0-9_.-]{0,24}"
 _GAP = rb"[ \t]{0,8}"
 _TYPE = rb"(?::[ ]?[A-Za-z]{2,12}(?:[ ]?\|[ ]?None)?[ ]?)?"
-_SIGN = rb"(?:" + _GAP + _TYPE + _GAP + rb"(?:=>|:=|\|\|=|\?\?=|[=:])" + _GAP + rb"|>|[ ]{1,2}is:?[ ]{1,2})"
+_BLOCK = rb"[ ]{0,4}:[ ]{1,4}[|>][+-]?[0-9]?[+-]?[ ]{0,8}(?:\r?\n|(?:\\{1,31}r)?\\{1,31}n)(?:[ ]|\\{1,31}t|\t){1,32}"
+"""In YAML, where the value stands on the next line."""
+
+_SIGN = (
+    rb"(?:" + _GAP + _TYPE + _GAP + rb"(?:=>|:=|\|\|=|\?\?=|[=:]|%3[ADad])" + _GAP + rb"|>|[ ]{1,2}is:?[ ]{1,2}|" + _BLOCK + rb")"
+)
 """Between a name and its value in code, JSON, YAML, INI, XML, a shell, and in prose."""
 
 _CALL = rb"(?:" + _GAP + rb"[,(]" + _GAP + rb"|[ ]{1,4}value[ ]?=[ ]?)"
@@ -455,6 +536,23 @@ def _is_given(match: re.Match[bytes]) -> bool:
     return match["quote"] is not None and _is_assigned(match)
 
 
+def _is_told(match: re.Match[bytes]) -> bool:
+    secret = match["secret"]
+    made_up = len(secret) >= _LEAST_MADE_UP and doubts.made_up(secret, quoted=match["quote"] is not None)
+    return doubts.random(secret) or doubts.chosen(secret) or made_up
+
+
+_CALLED = (
+    rb"(?:(?i:passwor[dt]|passphrase|kennwort|clave|mot[ ]de[ ]passe|contrasena)|[Cc]ontrase(?:\xc3\xb1|n\xcc\x83)a"
+    rb"|CONTRASE\xc3\x91A|\xe5\xaf\x86(?:\xe7\xa0\x81|\xe7\xa2\xbc)|\xe5\x8f\xa3\xe4\xbb\xa4)"
+)
+"""What a password is called in English, German, Spanish, French and Chinese."""
+_CALLED_BEGIN = b"pPkKcCmM\xe5"
+_IS = (
+    rb"(?:[ ](?i:is|was|ist|war|lautet|es|era|est)[ :]{1,3}"
+    rb"|[ ]{0,2}(?:[:=]|\xef\xbc\x9a|\xe6\x98\xaf|\xe4\xb8\xba|\xe7\x82\xba|\xe7\x88\xb2)[ ]{0,2})"
+)
+_OPEN = rb"(?:" + _QUOTE + rb"|\xe2\x80[\x98\x9c\x9e\x9a]|\xc2\xab[ ]?|\xe3\x80\x8c)"
 _PASSWORD = re.compile(rb"(?i)pass|pwd|secret")
 _PLAIN_PASSWORD = re.compile(
     rb"(?i)[a-z0-9_.-]{0,24}(?:pass(?:w(?:or[dt]|d)|[_-]?(?:phrase|code))?|pwd)(?:|[0-9_]{1,4}|[_-](?!"
@@ -487,6 +585,15 @@ _ASSIGNED = (
         rb"--(?P<name>[a-z-]{0,24}(?:password|passwd|token|secret|key))[ ]{1,2}" + _VALUE,
         b"-",
         _is_assigned,
+        by_name=True,
+    ),
+    _kind(
+        "password",
+        _CALLED + rb"(?:[ ][^\n=:;.!?]{1,48})?" + _IS + _OPEN + rb"?" + _SEEN + rb"{6}",
+        _CALLED + rb"(?:[ ][^\n=:;.!?]{1,48}?)?" + _IS + rb"(?P<quote>" + _OPEN + rb")?"
+        rb"(?P<secret>[!#-&(-+\--\[\]-_a-~]{5,255}[A-Za-z0-9!#$%&*+=@^_~-])(?=[\s\"'`\\,;.:!?)\x80-\xff]|$)",
+        _CALLED_BEGIN,
+        _is_told,
         by_name=True,
     ),
     _kind(

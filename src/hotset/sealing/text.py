@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
 
 import re2
 
@@ -114,15 +115,23 @@ def _look(kind: Kind, content: bytes, start: int) -> tuple[Hit | None, int]:
         for own in _kinds_from(content[first]):  # a token with a shape of its own keeps its kind, whatever name stands before it
             if not own.by_name and (found := _look(own, content, first)[0]) is not None and found.start == first:
                 return found, found.end
-    if not (_wraps(match["secret"]) if kind.wraps else kind.holds(match)):
-        return None, max(start + 1, first)
+    if not (_wraps(match) if kind.wraps else kind.holds(match)):
+        return None, end if kind.wraps and content[first] == _PERCENT else max(start + 1, first)
     name = kind.name if isinstance(kind.name, str) else kind.name(match)
     return Hit(first, end, name), end
 
 
-def _wraps(secret: bytes) -> bool:
-    inner = decoded(secret)
-    return inner is not None and any(True for _ in _by_pattern(inner))
+def _wraps(match: re.Match[bytes]) -> bool:
+    """Is there a secret in what it says? What is found inside base64 may stand anywhere in a group of its four characters."""
+    start, end = match.span("secret")
+    if match["secret"][0] == _PERCENT:
+        return any(True for _ in _by_pattern(unquote_to_bytes(match["secret"])))
+    pieces = (match.string[at:end].rstrip(b"=") for at in (start, start - 2, start - 3) if at >= 0)
+    texts = (decoded(piece[:-1] if len(piece) % 4 == 1 else piece) for piece in pieces)
+    return any(True for inner in texts if inner is not None for _ in _by_pattern(inner))
+
+
+_PERCENT = b"%"[0]
 
 
 @cache

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
 from hotset.errors import PageDamaged
 from hotset.nouns.deposit import Answered, Asked, Deposit, Hid, Noted, Planned
-from hotset.nouns.message import Message
-from hotset.nouns.page import Digest, Role
+from hotset.nouns.message import Message, Request
+from hotset.nouns.page import Digest, digest
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -20,6 +20,7 @@ else:
 
 _LEVEL = 1  # on a recorded session as small as 3 (346 and 347 KB of 1.6 MB), in two thirds of the time
 _WORTH_TRYING = 1024  # below this it saves less than a quarter of a database page; compressing 1 KB takes 27 us
+_MOST_SEEN = 16384  # digests: the latest requests of some dozens of sessions, in 3 MB
 _WORTH_KEEPING = 0.9  # decompression is paid at every read; a saving of a tenth pays for it
 
 
@@ -46,11 +47,11 @@ def press(content: bytes) -> Pressed:
     return Pressed(Codec.PLAIN, len(content), content)
 
 
-def unpress(digest: Digest, codec: object, size: object, body: object) -> bytes:
+def unpress(address: Digest, codec: object, size: object, body: object) -> bytes:
     """The content, or `PageDamaged`: never other bytes, never more of them than were kept."""
-    content = inflate(f"content {digest}", codec, size, body)
-    if len(content) != size or hashlib.sha256(content).hexdigest() != digest:
-        raise PageDamaged(f"content {digest} is damaged: its bytes do not have that hash")
+    content = inflate(f"content {address}", codec, size, body)
+    if len(content) != size or digest(content) != address:
+        raise PageDamaged(f"content {address} is damaged: its bytes do not have that hash")
     return content
 
 
@@ -67,14 +68,56 @@ def inflate(what: str, codec: object, size: object, body: object) -> bytes:
         raise PageDamaged(f"{what} is damaged: it cannot be decompressed") from error
 
 
-def likely_new(deposit: Deposit) -> Iterator[bytes]:
-    """Content that is probably not in the store yet, told without looking: it is compressed before the write lock is taken."""
+class Presser:
+    """Compresses the content of deposits before they come to the writer. For one thread."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[Digest, None] = OrderedDict()
+        """Content of the latest deposits: most of a request was in the one before it."""
+
+    def pressed(self, deposit: Deposit) -> dict[Digest, Pressed]:
+        """Whatever of it may be new to the store."""
+        made: dict[Digest, Pressed] = {}
+        for content in beside_messages(deposit):
+            self._press(content, made)
+        for message in _newest_first(deposit):
+            if not self._press(message.raw, made):
+                break  # a client resends what is known: what it adds stands behind that
+            for part in message.parts:
+                self._press(part.content, made)
+        return made
+
+    def _press(self, content: bytes, made: dict[Digest, Pressed]) -> bool:
+        """False where it was seen before."""
+        address = digest(content)
+        if address in self._seen:
+            self._seen.move_to_end(address)
+            return False
+        self._seen[address] = None
+        if len(self._seen) > _MOST_SEEN:
+            self._seen.popitem(last=False)
+        if len(content) >= _WORTH_TRYING:
+            made[address] = press(content)
+        return True
+
+
+def whole_system(request: Request) -> bytes:
+    return b"\n\n".join(part.content for part in request.system)
+
+
+def whole_toolbox(request: Request) -> bytes:
+    return b"[" + b",".join(tool.raw for tool in request.tools) + b"]"
+
+
+def beside_messages(deposit: Deposit) -> Iterator[bytes]:
+    """The content of a deposit that is no message and no part of one."""
     match deposit:
-        case Asked():
-            yield from _of(_since_last_reply(deposit.request.messages))
+        case Asked(request=request):
+            yield from (part.content for part in request.system)
+            yield from (tool.raw for tool in request.tools)
+            yield from (whole_system(request), whole_toolbox(request), request.params)
         case Answered():
             yield deposit.raw
-            yield from _of(deposit.reply.messages)
         case Noted():
             yield deposit.content
         case Planned():
@@ -83,13 +126,9 @@ def likely_new(deposit: Deposit) -> Iterator[bytes]:
             yield from (*deposit.hidden.before, deposit.hidden.instead, *deposit.hidden.after)
 
 
-def _since_last_reply(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """A client resends what is known; what it adds stands behind the last reply."""
-    last = max((i for i, message in enumerate(messages) if message.role is Role.ASSISTANT), default=-1)
-    return messages[last + 1 :]
-
-
-def _of(messages: tuple[Message, ...]) -> Iterator[bytes]:
-    for message in messages:
-        yield message.raw
-        yield from (part.content for part in message.parts)
+def _newest_first(deposit: Deposit) -> Iterator[Message]:
+    match deposit:
+        case Asked():
+            yield from reversed(deposit.request.messages)
+        case Answered():
+            yield from reversed(deposit.reply.messages)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-import apsw
-
-from hotset.store.connecting import leave
+from hotset.store.connecting import Connection, leave
 
 _ROUND = 2**32  # SQLite counts in 32 bits, anew for each connection
 
@@ -15,9 +13,9 @@ _ROUND = 2**32  # SQLite counts in 32 bits, anew for each connection
 class Changes:
     """A connection that only ever asks for SQLite's count of what others committed."""
 
-    def __init__(self, open_one: Callable[[], apsw.Connection]) -> None:
+    def __init__(self, open_one: Callable[[], Connection]) -> None:
         self._open = open_one
-        self._connection: apsw.Connection | None = None
+        self._connection: Connection | None = None
         self._rounds = 0
         self._lock = threading.Lock()
 
@@ -27,6 +25,7 @@ class Changes:
                 self._connection = self._open()
                 self._rounds += 1
             try:
+                self._connection.refuse_moved()
                 count = self._connection.execute("PRAGMA data_version").fetchone()
             except BaseException:
                 self._close()

@@ -113,7 +113,11 @@ def _sift(reading: Reading, table: str, columns: str) -> Iterator[Sequence[Any] 
             continue
         for row in rows:
             yield row[1:]
-        after = rows[-1][0] if len(rows) == _CHUNK else end
+        last = rows[-1][0] if len(rows) == _CHUNK else end
+        if last <= after:
+            yield Damage("file", table, f"its rows are out of order: behind {after} comes {last}")
+            return
+        after = last
 
 
 def _one_by_one(reading: Reading, table: str, columns: str, seqs: range) -> Iterator[Sequence[Any] | Damage]:

@@ -1,19 +1,25 @@
-"""One way to open SQLite: durable, patient, and with its errors told in our words."""
+"""One way to open SQLite: durable, patient, on the files that are meant, and with its errors told in our words."""
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
+import tempfile
+import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import apsw
 
-from hotset.errors import DiskFull, PageDamaged, StoreBusy, StoreFailed
+from hotset.errors import DiskFull, PageDamaged, StoreBusy, StoreFailed, StoreMoved
 from hotset.store.ballast import BALLAST_BYTES
+from hotset.store.folder import beside
 
 _OLDEST_SQLITE = (3, 51, 3)  # earlier ones can corrupt a WAL when it is reset
 _SHORTEST_WAIT = 0.0002
@@ -43,11 +49,86 @@ class Tuning:
     """NORMAL lost acknowledged records in 63 % of simulated power cuts."""
 
 
-def connect(database: Path, tuning: Tuning, *, reading: bool = False) -> apsw.Connection:
+_FileId = tuple[int, int] | None
+"""Device and inode; None where there is no such file."""
+
+
+_open_here: Counter[_FileId] = Counter()
+_sizes: dict[_FileId, int] = {}
+"""How large each open database was when we last looked: they only grow."""
+_counting = threading.Lock()
+
+
+def is_open_here(database: Path) -> bool:
+    """This process has it open. Then nobody may open and close it by another way: that drops all locks of the process on it."""
+    return _open_here[_look(database)[0]] > 0
+
+
+class Connection(apsw.Connection):
+    """A connection that knows which files it works with."""
+
+    database: Path
+    file: _FileId = None
+    beside: tuple[_FileId, _FileId] = (None, None)
+    """The WAL and its index, once they are there."""
+
+    def works_with(self, database: Path, file: _FileId, size: int) -> None:
+        self.database, self.file = database, file
+        self._path, self._wal, self._index = str(database), *map(str, beside(database))
+        with _counting:
+            _open_here[file] += 1
+            _sizes[file] = max(size, _sizes.get(file, 0))
+
+    def refuse_moved(self) -> None:
+        """Raises `StoreMoved` where the database, its WAL or its index is not the file that this connection works with.
+
+        SQLite would go on with the files that it has open, and what it commits there would be lost with them.
+        """
+        self.refuse_replaced()
+        now = _look(self._wal)[0], _look(self._index)[0]
+        if now == self.beside:
+            return
+        for path, was, found in zip((self._wal, self._index), self.beside, now, strict=True):
+            if was is not None and was != found:
+                raise StoreMoved(f"{path} was removed or replaced while it was in use")
+        self.beside = now
+
+    def refuse_replaced(self) -> None:
+        """The same, of the database alone."""
+        found, size = _look(self._path)
+        if found is None:
+            here = self.database if self.database.parent.exists() else self.database.parent
+            raise StoreMoved(f"{here} was removed or moved away; put it back. Nothing is kept until then")
+        if found != self.file:
+            raise StoreMoved(f"{self.database} was replaced by another file while it was in use")
+        if size == _sizes[found]:
+            return
+        with _counting:
+            known = _sizes[found]
+            if size < known:
+                size = _look(self._path)[1]  # another thread may have looked later than we did
+            _sizes[found] = max(size, known)
+        if size < known:
+            raise StoreMoved(f"{self.database} was cut off from {known:,} to {size:,} bytes while it was in use")
+
+    @property
+    def has_lost_wal(self) -> bool:
+        """Only files beside the database were removed: what they hold can still be moved into it."""
+        lost = any(was is not None and was != found for was, found in zip(self.beside, _beside(self.database), strict=True))
+        return lost and _look(self.database)[0] == self.file
+
+
+def connect(database: Path, tuning: Tuning, *, reading: bool = False, file: _FileId = None) -> Connection:
+    """Raises `StoreMoved` where `file` is given and the path leads to another one."""
     refuse_old_sqlite(apsw.sqlite_lib_version())
+    before, size = _look(database)
+    if file is not None and before != file:
+        raise StoreMoved(f"{database} was removed or replaced while it was in use; it is opened anew when it is back")
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
-    connection = apsw.Connection(str(database), flags=flags, vfs=tuning.vfs)
+    connection = Connection(str(database), flags=flags, vfs=tuning.vfs)
+    connection.works_with(database, before, size)
     try:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # a database that fails here is left as it is
         # Plans that do not depend on the values: else SQLite prepares some statements anew at every call.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.set_busy_handler(_patient(tuning.patience))
@@ -55,10 +136,66 @@ def connect(database: Path, tuning: Tuning, *, reading: bool = False) -> apsw.Co
         settings = _READING if reading else {**_WRITING, "synchronous": tuning.synchronous}
         for name, value in {**_ALWAYS, **settings}.items():
             connection.pragma(name, value)
+        connection.refuse_replaced()
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
     except BaseException:
         leave(connection)
         raise
     return connection
+
+
+def connect_to_read(database: Path, tuning: Tuning) -> Connection:
+    """Changes nothing, also where the folder cannot be written: SQLite alone would need to make its index of the WAL there."""
+    refuse_old_sqlite(apsw.sqlite_lib_version())
+    file, size = _look(database)
+    try:
+        connection = _open_to_read(str(database), tuning)
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.PermissionsError):
+        wal, _ = beside(database)
+        if wal.exists() and wal.stat().st_size:
+            connection = _read_copy(database, tuning)  # a WAL that is not looked into would be content that is missed
+        else:
+            # Whoever writes makes a WAL first; `refuse_moved` notices that one came.
+            connection = _open_to_read(f"file:{quote(str(database))}?immutable=1", tuning)
+    connection.works_with(database, file, size)
+    connection.beside = _beside(database)
+    return connection
+
+
+def _open_to_read(name: str, tuning: Tuning) -> Connection:
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_NOFOLLOW | apsw.SQLITE_OPEN_URI
+    connection = Connection(name, flags=flags, vfs=tuning.vfs)
+    try:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.set_busy_handler(_patient(tuning.patience))
+        for setting, value in {**_ALWAYS, **_READING}.items():
+            connection.pragma(setting, value)
+        connection.pragma("user_version")  # opens the WAL, or fails here
+    except BaseException:
+        leave(connection)
+        raise
+    return connection
+
+
+def _read_copy(database: Path, tuning: Tuning) -> Connection:
+    """Open files stay until they are closed, whatever becomes of their names."""
+    with tempfile.TemporaryDirectory(prefix="hotset-") as folder:
+        for path in (database, beside(database)[0]):
+            shutil.copyfile(path, Path(folder) / path.name)
+        return _open_to_read(f"{folder}/{database.name}", tuning)
+
+
+def _look(database: Path | str) -> tuple[_FileId, int]:
+    try:
+        found = os.lstat(database)
+    except (FileNotFoundError, NotADirectoryError):
+        return None, 0
+    return (found.st_dev, found.st_ino), found.st_size
+
+
+def _beside(database: Path) -> tuple[_FileId, _FileId]:
+    wal, index = beside(database)
+    return _look(wal)[0], _look(index)[0]
 
 
 def refuse_old_sqlite(version: str) -> None:
@@ -70,7 +207,18 @@ def refuse_old_sqlite(version: str) -> None:
 def leave(connection: apsw.Connection) -> None:
     """Closes it. The last one to leave also moves the WAL into the database; where that fails, the next to come will."""
     with suppress(apsw.Error):
+        if isinstance(connection, Connection) and connection.file is not None:
+            found, size = _look(connection.database)
+            if found == connection.file and size < _sizes[found]:
+                # A file that was cut off would get holes, and look whole.
+                connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.close(True)
+    if isinstance(connection, Connection) and connection.file is not None:
+        with _counting:
+            _open_here[connection.file] -= 1
+            if not _open_here[connection.file]:
+                del _open_here[connection.file], _sizes[connection.file]
+            connection.file = None
 
 
 def is_full(error: BaseException) -> bool:
@@ -107,13 +255,13 @@ def translated(error: apsw.Error, database: Path) -> StoreFailed:
 class Readers:
     """Connections for reading, lent to one thread at a time."""
 
-    def __init__(self, open_one: Callable[[], apsw.Connection]) -> None:
+    def __init__(self, open_one: Callable[[], Connection]) -> None:
         self._open = open_one
-        self._idle: deque[apsw.Connection] = deque()
+        self._idle: deque[Connection] = deque()
         self._closed = False
 
     @contextmanager
-    def lend(self) -> Iterator[apsw.Connection]:
+    def lend(self) -> Iterator[Connection]:
         try:
             connection = self._idle.pop()
         except IndexError:

@@ -15,6 +15,7 @@ from pathlib import Path
 from hotset.errors import DiskFull, StoreBusy, StoreFailed
 
 DATABASE = "store.db"
+SEAL = "store.seal"
 _OPENING = "store.opening"
 _IN_USE = "store.in-use"
 _FILE_MODE = 0o600
@@ -23,28 +24,30 @@ _CHANGE_SECONDS = 10.0  # whoever changes a small file takes milliseconds
 _POLL_SECONDS = 0.005  # opening takes a few milliseconds; a waiting process should not wait much longer than that
 
 
-def private_folder(folder: Path) -> Path:
+def private_folder(folder: Path, *, makes: bool = True) -> Path:
     """Makes the folder or checks it, and gives its real path. Only its owner may be able to look inside."""
     folder = folder.expanduser().absolute()
-    _make_parents(folder.parent)
+    if makes:
+        _make_parents(folder.parent)
     folder = folder.parent.resolve() / folder.name
-    try:
-        folder.mkdir(mode=_FOLDER_MODE)
-    except FileExistsError:
-        pass
-    except OSError as error:
-        raise StoreFailed(f"cannot make the folder {folder}: {error.strerror}") from error
+    made = _make(folder) if makes else False
     try:
         here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
         if folder.is_symlink():
             raise StoreFailed(f"{folder} is a symbolic link; give the folder it points to instead") from error
+        if not makes and isinstance(error, FileNotFoundError):
+            raise StoreFailed(f"the data folder {folder} is gone; put it back, or start again to make a new one") from error
         raise StoreFailed(f"cannot open the folder {folder}: {error.strerror}") from error
     try:
         found = os.fstat(here)
         _refuse_foreign(folder, found)
-        if stat.S_IMODE(found.st_mode) != _FOLDER_MODE:
-            os.fchmod(here, _FOLDER_MODE)
+        mode = stat.S_IMODE(found.st_mode)
+        wanted = _FOLDER_MODE if made else mode & _FOLDER_MODE  # a folder that was made read-only stays so
+        if mode != wanted:
+            os.fchmod(here, wanted)
+    except OSError as error:
+        raise StoreFailed(f"{folder} is open to others, and its mode cannot be changed: {error.strerror}") from error
     finally:
         os.close(here)
     return folder
@@ -59,7 +62,7 @@ def private_file(path: Path) -> int:
         raise _unusable(path, error) from error
     try:
         found = os.fstat(file)
-        _refuse_special(path, found)
+        refuse_special(path, found)
         _refuse_foreign(path, found)
         if stat.S_IMODE(found.st_mode) != _FILE_MODE:
             os.fchmod(file, _FILE_MODE)
@@ -69,13 +72,30 @@ def private_file(path: Path) -> int:
     return file
 
 
+def open_to_read(path: Path) -> int:
+    """Opens a file of ours without changing anything. Raises `OSError`, or `StoreFailed` where it is no regular file."""
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        refuse_special(path, os.fstat(file))
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
 def refuse_links(database: Path) -> None:
     """SQLite opens `-wal` and `-shm` by name; nobody may have put a link there."""
-    for path in beside(database):
+    for path in (*beside(database), database.with_name(SEAL)):
         if path.is_symlink():
             raise StoreFailed(f"{path} is a symbolic link; somebody planted it: remove it")
         if path.exists():
             os.close(private_file(path))
+
+
+def has_store(folder: Path) -> bool:
+    """Something is kept there, or was: also where of a store only its WAL or its seal is left."""
+    wal, _ = beside(folder / DATABASE)
+    return (folder / DATABASE).exists() or (folder / SEAL).exists() or (wal.exists() and wal.stat().st_size > 0)
 
 
 def beside(database: Path) -> tuple[Path, Path]:
@@ -94,9 +114,12 @@ def opening(folder: Path, patience: float) -> Iterator[None]:
         os.close(file)
 
 
-def mark_in_use(folder: Path) -> int:
+def mark_in_use(folder: Path, *, writes: bool = True) -> int:
     """Says that this process works with the store, until the descriptor that it gives is closed."""
-    file = private_file(folder / _IN_USE)
+    path = folder / _IN_USE
+    if not writes and not path.exists():  # a copy that no hotset works with
+        return os.open(os.devnull, os.O_RDONLY)
+    file = private_file(path) if writes else open_to_read(path)
     try:
         _lock(file, fcntl.LOCK_SH, 0, f"{folder} is being repaired; try again when that is done")
     except BaseException:
@@ -162,7 +185,20 @@ def _make_parents(folder: Path) -> None:
         raise StoreFailed(f"cannot make the folder {folder}: {error.strerror}") from error
 
 
-def _refuse_special(path: Path, found: os.stat_result) -> None:
+def _make(folder: Path) -> bool:
+    """True where it was not there before."""
+    try:
+        folder.mkdir(mode=_FOLDER_MODE)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if folder.is_dir():  # a read-only disk says that first
+            return False
+        raise StoreFailed(f"cannot make the folder {folder}: {error.strerror}") from error
+    return True
+
+
+def refuse_special(path: Path, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise StoreFailed(f"{path} is not a regular file; move it away")
 
@@ -173,8 +209,14 @@ def _refuse_foreign(path: Path, found: os.stat_result) -> None:
 
 
 def _unusable(path: Path, error: OSError) -> StoreFailed:
+    if error.errno in (errno.EISDIR, errno.ENXIO):  # a folder, a socket
+        return StoreFailed(f"cannot open {path}: it is not a regular file; move it away")
     if error.errno in (errno.ELOOP, errno.EMLINK):
         return StoreFailed(f"{path} is a symbolic link; somebody planted it: remove it")
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return StoreFailed(
+            f"{path.parent} cannot be written ({path.name}: {error.strerror}); what is there can be read, nothing can be added"
+        )
     return StoreFailed(f"cannot open {path}: {error.strerror}")
 
 

@@ -114,11 +114,11 @@ class Intake:
         self._seen: Counter[bytes] = Counter()
         self._meeting = Meeting(SqlLookup(connection), partial(versions_of, connection))
 
-    def take(self, row: Row) -> bool:  # noqa: PLR0911 - one case a kind of row
-        """True where the row is new."""
+    def take(self, row: Row, pressed: Pressed | None = None) -> bool:  # noqa: PLR0911 - one case a kind of row
+        """True where the row is new. `pressed` is content that was compressed beforehand."""
         match row:
             case Blob():
-                return insert_blob(self._connection, row)
+                return insert_blob(self._connection, row, pressed)
             case Turn():
                 return self._take_turn(row)
             case Memory():
@@ -135,7 +135,7 @@ class Intake:
                 return _insert(self._connection, row)
 
     def finish(self) -> int:
-        """To be called behind the last row. Gives how many rows it added."""
+        """To be called before each commit. Gives how many rows it added."""
         return sum(_insert(self._connection, memory) for memory in self._meeting.ours_again())
 
     def _take_nth(self, row: _Repeating) -> bool:

@@ -16,6 +16,7 @@ from hotset.nouns.message import Request
 from hotset.nouns.page import ROOT, Chain, Role, SessionId
 from hotset.nouns.turn import Outcome, Session
 from hotset.store.port import Lookup
+from hotset.store.titles import opening
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +47,18 @@ def recognise(asked: Asked, look: Lookup) -> Recognised:
 
 def _by_past(asked: Asked, links: Sequence[Link], look: Lookup) -> Session | None:
     """The last reply that is known tells most: what a client says itself, two clients may say alike."""
+    spoken = opening(asked.request.messages).index  # what an assistant says before is the client's own, and the same each time
+    said_before = {each.chain for each in links[:spoken] if each.message.role is Role.ASSISTANT}
     built_upon = [each for each in links if not each.message.aside]
     print_here = fingerprint(asked)
     since: list[Chain] = []
     for each in reversed(built_upon):
-        if each.message.role is Role.ASSISTANT:
+        if each.message.role is Role.ASSISTANT and each.chain not in said_before:
             chosen = _nearest(look.sessions_with(each.chain), since, print_here, look)
             if chosen is not None:
                 return look.session(chosen)
         since.append(each.chain)
-    if not since or any(each.message.role is Role.ASSISTANT for each in built_upon):
+    if not since or any(each.message.role is Role.ASSISTANT and each.chain not in said_before for each in built_upon):
         return None
     repeated = _unanswered(asked, since[0], look)
     return look.session(repeated) if repeated is not None else None

@@ -8,11 +8,34 @@ from typing import Any
 import apsw
 import msgspec
 
+from hotset.errors import PageDamaged
 from hotset.nouns.memory import Memory, MemoryId, MemoryLink, Relation
-from hotset.nouns.page import ROOT, Chain, Page, PageId, SessionId
+from hotset.nouns.page import ROOT, Chain, Digest, Page, PageId, SessionId
 from hotset.nouns.turn import Node, Session, Turn, TurnId
-from hotset.store.port import CANDIDATES, MemoryRows
+from hotset.store.blobs import unpress
+from hotset.store.port import CANDIDATES, FEW, LATEST, MemoryRows
 from hotset.store.rows import MEMORY, MEMORY_LINK, NODE, PAGE, SESSION, TURN, Noun, Table, pack_hex
+
+_MOST_STEPS = 32  # messages of one reply
+_LATEST_TURNS = f"SELECT * FROM turn ORDER BY seq DESC LIMIT {LATEST}"  # noqa: S608
+_PAGE_NAMES = ", ".join(f"page.{name}" for name in PAGE.names.split(", "))
+_WAITING_CALLS = f"""
+    WITH RECURSIVE said(turn_seq, session, number, head, chain, depth) AS (
+        SELECT seq, session, number, head, tail, 0 FROM ({_LATEST_TURNS}) AS latest
+            WHERE tail <> head AND tools IS NOT NULL AND NOT EXISTS (
+                SELECT 1 FROM node WHERE node.session = latest.session AND node.parent = latest.tail AND NOT node.aside)
+        UNION ALL
+        SELECT turn_seq, said.session, number, head, node.parent, depth + 1
+            FROM said JOIN node ON node.chain = said.chain AND node.session = said.session
+            WHERE node.parent <> head AND depth < ?)
+    SELECT {_PAGE_NAMES} FROM said JOIN page ON page.chain = said.chain AND page.chain <> '' AND page.session = said.session
+        WHERE page.kind = 'tool_call' ORDER BY turn_seq DESC, page.seq LIMIT ?
+"""  # noqa: S608 - our own names
+_LATEST_REPLIES = f"""
+    SELECT {_PAGE_NAMES} FROM (SELECT seq AS turn_seq, session, head, tail FROM turn ORDER BY seq DESC LIMIT ?) AS latest
+        JOIN page ON page.chain = latest.tail AND page.chain <> '' AND page.session = latest.session
+        WHERE latest.tail <> latest.head AND page.kind = 'response' AND page.size >= ? ORDER BY turn_seq DESC, page.seq DESC
+"""  # noqa: S608
 
 
 class SqlLookup:
@@ -57,6 +80,34 @@ class SqlLookup:
 
     def turn_by_response(self, response_id: str) -> Turn | None:
         return one(self._connection, TURN, "response_id = ? AND response_id <> '' ORDER BY seq DESC LIMIT 1", response_id)
+
+    def first_with_hint(self, hint: str) -> SessionId | None:
+        found = self._value(
+            f"SELECT session FROM ({_LATEST_TURNS}) WHERE tools IS NOT NULL AND fingerprint >= ? AND fingerprint < ?"  # noqa: S608
+            " ORDER BY seq LIMIT 1",
+            f"{hint}.",
+            f"{hint}/",
+        )
+        return None if found is None else SessionId(found)
+
+    def waiting_calls(self) -> Sequence[Page]:
+        rows = self._connection.execute(_WAITING_CALLS, (_MOST_STEPS, LATEST)).fetchall()
+        return [PAGE.unpack(row) for row in rows]
+
+    def latest_replies(self, least: int) -> Sequence[Page]:
+        rows = self._connection.execute(_LATEST_REPLIES, (FEW, least)).fetchall()
+        return [PAGE.unpack(row) for row in rows]
+
+    def pages_with(self, digest: Digest) -> Sequence[Page]:
+        rows = self._connection.execute(
+            f"SELECT {PAGE.names} FROM page WHERE digest = ? ORDER BY seq DESC LIMIT ?",  # noqa: S608
+            (pack_hex(digest), FEW),
+        ).fetchall()
+        return [PAGE.unpack(row) for row in rows]
+
+    def content(self, digest: Digest) -> bytes | None:
+        row = self._connection.execute("SELECT codec, size, body FROM blob WHERE digest = ?", (pack_hex(digest),)).fetchone()
+        return None if row is None else unpress(digest, *row)
 
     def last_page(self, session: SessionId, chain: Chain) -> PageId | None:
         if chain == ROOT:
@@ -113,3 +164,10 @@ def one(connection: apsw.Connection, table: Table[Noun], where: str, *given: Any
     """The row, proven by its seal; None where there is no such row."""
     row = connection.execute(f'SELECT {table.names} FROM "{table.name}" WHERE {where}', given).fetchone()  # noqa: S608
     return table.unpack(row) if row is not None else None
+
+
+def further(after: Any, last: Any) -> Any:
+    """Where a walk over rows goes on. In a damaged file numbers may lead back, and the walk would never end."""
+    if not isinstance(last, int) or last <= after:
+        raise PageDamaged(f"the rows of a table are out of order (behind {after} comes {last}); `hotset repair` makes it again")
+    return last

@@ -20,7 +20,7 @@ _WHY = "held here when versions of another store were loaded"
 
 
 class Meeting:
-    """The memories of one load. Whoever loads writes what `take` gives at once, and at the end what `ours_again` gives."""
+    """The memories of one load. What `take` gives is written at once, and what `ours_again` gives before each commit."""
 
     def __init__(self, look: Lookup, versions: Callable[[MemoryId], Sequence[Memory]]) -> None:
         """Both tell what the store holds at the moment, with all that was written since."""
@@ -51,6 +51,7 @@ class Meeting:
 
     def ours_again(self) -> Iterator[Memory]:
         for id, ours in self._ours.items():
-            latest = self._look.last_memory(id)
-            if id in self._put_behind and latest is not None:
+            latest = self._look.last_memory(id) if id in self._put_behind else None
+            if latest is not None:
                 yield replace(ours, version=latest.version + 1, why=_WHY)
+        self._put_behind.clear()

@@ -12,6 +12,7 @@ import msgspec
 
 from hotset.errors import PageDamaged
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Standing, Used, Uses
+from hotset.store.lookup import further
 from hotset.store.rows import MEMORY, MEMORY_LINK
 
 Reading = Callable[[], AbstractContextManager[apsw.Connection]]
@@ -61,7 +62,7 @@ def latest(reading: Reading, kinds: frozenset[MemoryKind], standings: frozenset[
             yield MEMORY.unpack(row[1:])
         if len(chunk) < _CHUNK:
             return
-        after = chunk[-1][0]
+        after = further(after, chunk[-1][0])
 
 
 def newest(
@@ -79,7 +80,10 @@ def newest(
         yield from chunk
         if len(chunk) < _CHUNK:
             return
-        before = chunk[-1].created, chunk[-1].id
+        last = chunk[-1].created, chunk[-1].id
+        if last >= before:
+            raise PageDamaged("an index of the store is damaged: it leads back; `hotset repair` makes it again")
+        before = last
 
 
 def links(connection: apsw.Connection, id: MemoryId | None) -> Sequence[MemoryLink]:

@@ -159,6 +159,13 @@ def migrate(connection: apsw.Connection, database: Path) -> None:
         raise
 
 
+def refuse_unreadable(connection: apsw.Connection, database: Path) -> None:
+    """For a store that cannot be changed now: it must be of this version already."""
+    version = _version(connection, database)
+    if version != VERSION:
+        raise StoreFailed(f"{database} has format {version} and must become {VERSION} before it is read, but cannot be written")
+
+
 def _version(connection: apsw.Connection, database: Path) -> int:
     application = connection.pragma("application_id")
     version = connection.pragma("user_version")

@@ -5,20 +5,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 
 from hotset.errors import NotFound
 from hotset.nouns.bill import Summary
 from hotset.nouns.deposit import Answered, Asked, Billed, Deposit, Erased, Gisted, Hid, Kept, Noted, Planned, Remembered
 from hotset.nouns.link import Link, link
-from hotset.nouns.message import DialectName, Message, Part
-from hotset.nouns.page import ROOT, Chain, Digest, Kind, Page, PageId, Role, SessionId, digest
+from hotset.nouns.message import DialectName, Part
+from hotset.nouns.page import ROOT, Chain, Digest, Page, PageId, Role, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import WHOLE, Spot, Stub
+from hotset.store.blobs import whole_system, whole_toolbox
 from hotset.store.lineage import fingerprint, recognise
 from hotset.store.memory_placing import erased, remembered
+from hotset.store.parents import Parent, parent_of
 from hotset.store.port import Blob, Lookup, Writing
 from hotset.store.showing import hiding, sending, showing
+from hotset.store.titles import title
 
 _TITLE_CHARS = 80
 
@@ -67,14 +69,15 @@ class _Place:
 def _asked(asked: Asked, look: Lookup) -> tuple[Writing, Kept]:
     request = asked.request
     known = recognise(asked, look)
-    session = known.session or _new_session(asked, look)
+    parent = parent_of(asked, look) if known.session is None else None
+    session = known.session or _new_session(asked, parent, look)
     last = look.last_turn(session.id) if known.session else None
     place = _Place(session.id, asked.agent, (last.number if last else 0) + 1, asked.time)
     nodes, pages, blobs = _messages(known.links, place, look)
     system_pages, system_blobs = _system(request.system, place, look)
     tools = tuple(ToolSeen(tool.name, digest(tool.raw), session.id, asked.time) for tool in request.tools)
-    system = _blob(b"\n\n".join(part.content for part in request.system)) if request.system else None
-    toolbox = _blob(b"[" + b",".join(tool.raw for tool in request.tools) + b"]") if request.tools else None
+    system = _blob(whole_system(request)) if request.system else None
+    toolbox = _blob(whole_toolbox(request)) if request.tools else None
     params = _blob(request.params)
     turn = Turn(
         id=asked.id or TurnId(f"{session.id}.{place.turn}"),
@@ -101,6 +104,7 @@ def _asked(asked: Asked, look: Lookup) -> tuple[Writing, Kept]:
         pages=(*system_pages, *pages),
         turns=(turn,),
         tools=tools,
+        events=(parent.event(session.id, turn.number, asked.time),) if parent is not None else (),
     )
     return writing, _kept(writing, turn)
 
@@ -302,7 +306,9 @@ def _tail_of(links: Sequence[Link], session: SessionId, look: Lookup) -> Iterato
 
 def _page_before(chain: Chain, session: SessionId, look: Lookup) -> PageId | None:
     """The last page at or above a message: a message without parts has no page of its own."""
-    while chain != ROOT:
+    met: set[Chain] = set()
+    while chain != ROOT and chain not in met:
+        met.add(chain)
         page = look.last_page(session, chain)
         if page is not None:
             return page
@@ -393,10 +399,13 @@ def _system(parts: Sequence[Part], place: _Place, look: Lookup) -> tuple[list[Pa
     return pages, blobs
 
 
-def _new_session(asked: Asked, look: Lookup) -> Session:
+def _new_session(asked: Asked, parent: Parent | None, look: Lookup) -> Session:
     """The same key gives the same id everywhere; without a key the first moment of the session names it."""
+    above = look.session(parent.session) if parent is not None else None
     id = _unused_id(f"key:{asked.key}" if asked.key else f"first:{asked.time!r}:{fingerprint(asked)}", look)
-    return Session(id, asked.key, asked.agent, asked.request.dialect, asked.time, _title(asked.request.messages))
+    return Session(
+        id, asked.key, asked.agent, asked.request.dialect, asked.time, title(asked.request.messages, above.title if above else "")
+    )
 
 
 def _unused_id(seed: str, look: Lookup) -> SessionId:
@@ -406,21 +415,6 @@ def _unused_id(seed: str, look: Lookup) -> SessionId:
         salt += 1
         id = _session_id(f"{seed}:{salt}")
     return id
-
-
-def _title(messages: Sequence[Message]) -> str:
-    """What a person said first, without secrets: lists of sessions show it. Clients put other messages in front of it
-    (instructions of the project, an order to find a title), and text in angle brackets around it.
-    """
-    from hotset.sealing import seal  # noqa: PLC0415 - 50 ms, which a start should not pay
-
-    opening = takewhile(lambda message: message.role is not Role.ASSISTANT, messages)
-    said = [
-        [part.content for part in message.parts if part.kind is Kind.PROMPT] for message in opening if message.role is Role.USER
-    ]
-    plain = [[text for text in texts if not text.lstrip().startswith(b"<")] for texts in said]
-    (first, *_), *_ = [texts for texts in (*reversed(plain), *said) if texts] or [[b""]]
-    return " ".join(seal(first[: 8 * _TITLE_CHARS].decode("utf-8", "replace")).text.split())[:_TITLE_CHARS]
 
 
 def _kept(writing: Writing, turn: Turn) -> Kept:

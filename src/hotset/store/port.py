@@ -132,6 +132,12 @@ class MemoryRows:
 CANDIDATES = 64
 """How many sessions that share a message are weighed: a first prompt that was said 10,000 times must not cost 10,000 look-ups."""
 
+LATEST = 256
+"""How many turns are searched for the one that started a session."""
+
+FEW = 8
+"""How many replies are compared with the beginning of a session, and how many pages of equal content are looked at."""
+
 MATCHES = 8
 """How many ids `match` and `contents` give: enough to tell a person that a prefix is not unique."""
 
@@ -168,6 +174,24 @@ class Lookup(Protocol):
         ...
 
     def turn_by_response(self, response_id: str) -> Turn | None: ...
+
+    def first_with_hint(self, hint: str) -> SessionId | None:
+        """Of the sessions whose fingerprint begins with this hint, and that offered tools: the first among `LATEST` turns."""
+        ...
+
+    def waiting_calls(self) -> Sequence[Page]:
+        """Calls in the replies of the `LATEST` turns behind which no message stands yet; those of the latest turn first."""
+        ...
+
+    def latest_replies(self, least: int) -> Sequence[Page]:
+        """Texts of so many bytes or more with which the replies of the last few turns ended, the latest first."""
+        ...
+
+    def pages_with(self, digest: Digest) -> Sequence[Page]:
+        """The last few pages with this content, the latest first."""
+        ...
+
+    def content(self, digest: Digest) -> bytes | None: ...
 
     def last_page(self, session: SessionId, chain: Chain) -> PageId | None:
         """The last page of a message; None for `ROOT`, which is no message."""
@@ -269,13 +293,17 @@ class Store(Protocol):
 
     def sessions(self) -> Iterator[Session]: ...
 
+    def recent_sessions(self) -> Sequence[Session]:
+        """The session of the latest turn first, whatever the clock said; sessions without a turn are last."""
+        ...
+
     def turns(self, session: SessionId) -> Iterator[Turn]: ...
 
     def nodes(self, session: SessionId) -> Iterator[Node]: ...
 
     def tools(self) -> Iterator[ToolSeen]: ...
 
-    def events(self, session: SessionId | None = None) -> Iterator[Event]: ...
+    def events(self, session: SessionId | None = None, name: str | None = None) -> Iterator[Event]: ...
 
     def reference(self, id: str) -> Reference:
         """Raises `NotFound`."""
@@ -377,7 +405,8 @@ class Store(Protocol):
         ...
 
     def load(self, rows: Iterable[Row]) -> int:
-        """Takes in what `dump` gave out; rows that are there already stay. All or nothing.
+        """Takes in what `dump` gave out; rows that are there already stay. Nothing, where one of them is wrong; a load that is
+        broken off (a kill, a full disk) may leave a part of them, which is whole in itself, and to load again adds the rest.
 
         Gives the number of rows that were new. Where a memory was changed both here and there, no version is lost: theirs
         are put behind ours, and then ours holds again (see `store.memory_meeting`).

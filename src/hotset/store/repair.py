@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import bisect
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ import apsw
 
 from hotset.errors import HotsetError, NotFound, PageDamaged, StoreFailed
 from hotset.nouns.message import DialectName, Message
-from hotset.nouns.page import Digest, digest
+from hotset.nouns.page import Digest, Page, digest
 from hotset.nouns.turn import Turn
 from hotset.store.blobs import unpress
-from hotset.store.connecting import Tuning, connect, in_our_words
-from hotset.store.folder import DATABASE, alone, beside, opening, private_file, private_folder, sync_folder
+from hotset.store.commit_seal import Committed, committed_in, count_commit, read_seal, write_seal
+from hotset.store.connecting import Connection, Tuning, connect, in_our_words, leave
+from hotset.store.folder import DATABASE, alone, beside, opening, private_file, private_folder, refuse_links, sync_folder
 from hotset.store.inserting import has_blob, insert_blob
 from hotset.store.lookup import SqlLookup
 from hotset.store.migrations import APPLICATION_ID, VERSION, migrate
@@ -58,30 +60,40 @@ def repair(folder: Path, reread: Reread | None = None, tuning: Tuning = Tuning()
     """Raises `StoreBusy` while any process works with the store; leaves everything as it was where it fails."""
     folder = private_folder(Path(folder))
     database = folder / DATABASE
-    if not database.exists():
+    was_there = database.exists()
+    if not was_there and not beside(database)[0].exists():
         raise NotFound(f"no store in {folder}")
     fresh = folder / _FRESH
     with alone(folder), opening(folder, tuning.patience), in_our_words(database):
+        sealed = read_seal(folder)
+        refuse_links(database)
         os.close(private_file(database))
         _refuse_newer(database)
         _discard(fresh)
         try:
-            with closing(_make(fresh, tuning)) as connection:
-                report = _save(connection, File(database, beside(database)[0]), reread)
+            connection = _make(fresh, tuning)
+            try:
+                report = _save(connection, File(database, beside(database)[0]), reread, sealed or Committed())
+                committed = committed_in(connection)
+            finally:
+                leave(connection)
             _sync(fresh)
         except BaseException:
             _discard(fresh)
+            if not was_there:
+                database.unlink()
             raise
         aside = _swap(database, fresh)
+        write_seal(folder, committed)
     return RepairReport(**report, damaged=aside)
 
 
-def _save(connection: apsw.Connection, file: File, reread: Reread | None) -> dict[str, Any]:
+def _save(connection: apsw.Connection, file: File, reread: Reread | None, sealed: Committed) -> dict[str, Any]:
     connection.execute("BEGIN IMMEDIATE")
     for cell in file.cells():
         _take(connection, cell)
     connection.execute("DELETE FROM gist WHERE seq NOT IN (SELECT seq FROM page)")
-    gaps = _gaps(connection)
+    gaps = _gaps(connection, sealed)
     made_blobs, made_pages = _rederive(connection, reread) if reread else (0, 0)
     gaps["blob"] = max(0, gaps["blob"] - made_blobs)
     gaps["page"] = max(0, gaps["page"] - made_pages)
@@ -89,20 +101,25 @@ def _save(connection: apsw.Connection, file: File, reread: Reread | None) -> dic
         gaps[table.name] += _let_go(connection, table)
     saved = {name: _one(connection, f'SELECT count({_SET.get(name, "*")}) FROM "{name}"') for name in (*gaps, "gist")}  # noqa: S608
     if not any(saved.values()):
-        raise StoreFailed("nothing in the file could be recognised as a part of a store; it was left as it is")
+        raise StoreFailed(
+            "nothing in the file could be recognised as a part of a store; it was left as it is. To begin anew, move all store.*"
+            " files away"
+        )
     missing = tuple(sorted(_missing(connection)))
+    count_commit(connection, after=sealed)  # beyond the seal: what stays lost is told here, and not again
     connection.execute("COMMIT")
     return {"saved": _in_words(saved), "lost": _in_words(gaps), "rederived": made_blobs + made_pages, "missing": missing}
 
 
-def _gaps(connection: apsw.Connection) -> dict[str, int]:
+def _gaps(connection: apsw.Connection, sealed: Committed) -> dict[str, int]:
     """Rows are numbered without gaps, and none is ever deleted: one that was erased leaves its number.
 
-    Gists have their pages' numbers and are made again anyway.
+    How far the numbers went, the seal tells of those that it counts. Gists have their pages' numbers and are made again anyway.
     """
     names = ("blob", *(table.name for table in TABLES if table is not GIST))
+    ends = {"blob": sealed.contents, "session": sealed.sessions, "turn": sealed.turns, "page": sealed.pages}
     return {
-        name: _one(connection, f'SELECT coalesce(max(seq), 0) - count(*) FROM "{name}"')  # noqa: S608 - our own names
+        name: _one(connection, f'SELECT max(coalesce(max(seq), 0), {ends.get(name, 0)}) - count(*) FROM "{name}"')  # noqa: S608 - our own names
         for name in names
     }
 
@@ -215,11 +232,19 @@ def _rederive_pages(connection: apsw.Connection, reread: Reread) -> int:
             agent = agents.get((node.session, node.turn), "")
             for page in pages_of(node, message.parts, agent, SqlLookup(connection)):
                 if SqlLookup(connection).page(page.id) is None and has_blob(connection, page.digest):
-                    seq = free.pop(0) if free else (_one(connection, "SELECT max(seq) FROM page") or 0) + 1
+                    seq = _number_for(connection, page, free)
                     values = PAGE.pack(page)
                     connection.execute(f"INSERT INTO page (seq, {PAGE.names}) VALUES (?, {PAGE.marks})", (seq, *values))  # noqa: S608
                     made += 1
     return made
+
+
+def _number_for(connection: apsw.Connection, page: Page, free: list[int]) -> int:
+    """The first free one behind the page that it follows."""
+    row = connection.execute("SELECT seq FROM page WHERE id = ?", (page.parent,)).fetchone()
+    behind: Any = row[0] if row else 0
+    at = bisect.bisect(free, behind)
+    return free.pop(at) if at < len(free) else (_one(connection, "SELECT max(seq) FROM page") or 0) + 1
 
 
 def _read_again(reread: Reread, dialect: DialectName, raw: bytes) -> tuple[Message, ...]:
@@ -249,7 +274,7 @@ def _one(connection: apsw.Connection, sql: str) -> Any:
     return row[0] if row else None
 
 
-def _make(fresh: Path, tuning: Tuning) -> apsw.Connection:
+def _make(fresh: Path, tuning: Tuning) -> Connection:
     os.close(private_file(fresh))
     connection = connect(fresh, tuning)
     migrate(connection, fresh)

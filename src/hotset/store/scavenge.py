@@ -111,7 +111,9 @@ class _Pages:
         parts = [page[at : at + here]]
         (following,) = struct.unpack_from(">I", page, at + here)
         left = size - here
-        while left > 0 and following:
+        met: set[int] = set()
+        while left > 0 and following and following not in met:  # damaged, it may lead round in a circle
+            met.add(following)
             overflow = self.page(following)
             parts.append(overflow[4 : 4 + left])
             left -= _PAGE_BYTES - 4

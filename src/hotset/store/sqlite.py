@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import apsw
 
-from hotset.errors import NotFound, PageDamaged, StoreFailed
+from hotset.errors import HotsetError, NotFound, PageDamaged, StoreBusy, StoreFailed, StoreTooNew
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Deposit, Kept
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Standing, Uses
@@ -24,10 +24,33 @@ from hotset.store import checking, dumping, loading, memory_reading
 from hotset.store.ballast import Ballast
 from hotset.store.blobs import unpress
 from hotset.store.changes import Changes
-from hotset.store.connecting import Readers, Tuning, connect, in_our_words, leave, translated
-from hotset.store.folder import DATABASE, beside, mark_in_use, opening, private_file, private_folder, refuse_links
-from hotset.store.lookup import one
-from hotset.store.migrations import migrate
+from hotset.store.commit_seal import committed_in, read_seal, sync_seal, what_is_missing
+from hotset.store.connecting import (
+    Connection,
+    Readers,
+    Tuning,
+    connect,
+    connect_to_read,
+    in_our_words,
+    is_open_here,
+    leave,
+    translated,
+)
+from hotset.store.folder import (
+    DATABASE,
+    SEAL,
+    beside,
+    mark_in_use,
+    open_to_read,
+    opening,
+    private_file,
+    private_folder,
+    refuse_links,
+    refuse_special,
+)
+from hotset.store.import_check import LineageCheck
+from hotset.store.lookup import further, one
+from hotset.store.migrations import migrate, refuse_unreadable
 from hotset.store.needs import latest_versions
 from hotset.store.port import MATCHES, Census, Damage, Row, Where
 from hotset.store.rows import (
@@ -49,7 +72,7 @@ from hotset.store.rows import (
     unpack_hex,
 )
 from hotset.store.tabling import Tables
-from hotset.store.wal import Checkpointer, refuse_foreign_wal
+from hotset.store.wal import Checkpointer, refuse_foreign_wal, refuse_torn
 from hotset.store.writer import Writer
 
 _CHUNK = 256  # rows read at once: a slow reader must not hold a transaction open, which would keep the WAL from shrinking
@@ -71,29 +94,36 @@ class Health:
 class SqliteStore:
     """A `Store` in a folder of its own. Use it from any thread; open it anew after a fork."""
 
-    def __init__(self, folder: Path, tuning: Tuning, in_use: int, connection: apsw.Connection) -> None:
-        """Use `SqliteStore.open`."""
+    def __init__(self, folder: Path, tuning: Tuning, in_use: int, connection: Connection, only_read: str = "") -> None:
+        """Use `SqliteStore.open`, or `open_to_look`."""
         self.folder = folder
         self.database = folder / DATABASE
+        self.only_read = only_read
+        """Why nothing can be added; empty where it can."""
         self._tuning = tuning
         self._in_use = in_use
         self._process = os.getpid()
         self._closed = False
         self._all_gisted_to: Any = 0
-        open_one = partial(connect, self.database, tuning)
-        self._ballast = Ballast(folder, tuning.ballast_bytes)
-        self._readers = Readers(partial(open_one, reading=True))
         self._tables = Tables()
-        self._changes = Changes(partial(open_one, reading=True))
-        self._checkpointer = Checkpointer(open_one, tuning.checkpoint_pages)
+        open_one = partial(connect, self.database, tuning, file=connection.file)
+        reads = partial(connect_to_read, self.database, tuning) if only_read else partial(open_one, reading=True)
+        self._readers = Readers(reads)
+        self._changes = Changes(reads)
+        if only_read:
+            leave(connection)
+            return
+        self._open_one = open_one
+        self._ballast = Ballast(folder, tuning.ballast_bytes)
+        self._checkpointer = Checkpointer(open_one, tuning.checkpoint_pages, partial(sync_seal, folder))
         self._writer = Writer(
             connection, open_one, self._ballast, self._checkpointer, partial(translated, database=self.database)
         )
 
     @classmethod
-    def open(cls, folder: Path, tuning: Tuning = Tuning()) -> Self:  # noqa: B008 - frozen
+    def open(cls, folder: Path, tuning: Tuning = Tuning(), *, makes_folder: bool = True) -> Self:  # noqa: B008 - frozen
         """Opens the store in a folder, and makes both where they are missing."""
-        folder = private_folder(Path(folder))
+        folder = private_folder(Path(folder), makes=makes_folder)
         in_use = mark_in_use(folder)
         try:
             with opening(folder, tuning.patience), in_our_words(folder / DATABASE):
@@ -103,6 +133,44 @@ class SqliteStore:
             except BaseException:
                 leave(connection)
                 raise
+        except BaseException:
+            os.close(in_use)
+            raise
+
+    @classmethod
+    def open_to_look(cls, folder: Path, tuning: Tuning = Tuning()) -> Self:  # noqa: B008 - frozen
+        """For commands: where the store cannot be written (a read-only folder, an end that is missing) it can still be read."""
+        try:
+            return cls.open(folder, tuning)
+        except (StoreBusy, StoreTooNew):
+            raise
+        except StoreFailed as error:
+            try:
+                return cls._open_to_read(Path(folder), tuning, str(error))
+            except (HotsetError, OSError):
+                raise error from None
+
+    @classmethod
+    def _open_to_read(cls, folder: Path, tuning: Tuning, why: str) -> Self:
+        folder = folder.expanduser().absolute()
+        database = folder / DATABASE
+        for path in (folder, database, *beside(database)):
+            if path.is_symlink():
+                raise StoreFailed(f"{path} is a symbolic link; somebody planted it: remove it")
+            if path != folder and path.exists():
+                refuse_special(path, path.stat())
+        in_use = mark_in_use(folder, writes=False)
+        try:
+            if not is_open_here(database):
+                _refuse_damaged(database)
+            with in_our_words(database):
+                connection = connect_to_read(database, tuning)
+                try:
+                    refuse_unreadable(connection, database)
+                except BaseException:
+                    leave(connection)
+                    raise
+                return cls(folder, tuning, in_use, connection, why)
         except BaseException:
             os.close(in_use)
             raise
@@ -118,14 +186,15 @@ class SqliteStore:
         if self._closed or os.getpid() != self._process:
             return
         self._closed = True
-        self._writer.close()
-        self._checkpointer.close()
+        if not self.only_read:
+            self._writer.close()
+            self._checkpointer.close()
         self._readers.close()
         self._changes.close()
         os.close(self._in_use)
 
     def keep(self, deposit: Deposit) -> Future[Kept]:
-        self._alive()
+        self._writable()
         return self._writer.keep(deposit)
 
     def content(self, digest: Digest) -> bytes:
@@ -176,6 +245,15 @@ class SqliteStore:
     def sessions(self) -> Iterator[Session]:
         return self._stream(SESSION)
 
+    def recent_sessions(self) -> Sequence[Session]:
+        with self._reading() as connection, connection:
+            used = "SELECT session, max(seq) AS seq FROM turn GROUP BY session"
+            rows: list[Any] = connection.execute(
+                f"SELECT {', '.join(f'session.{name}' for name in SESSION.names.split(', '))}"  # noqa: S608 - our own names
+                f" FROM session LEFT JOIN ({used}) AS used ON used.session = session.id ORDER BY used.seq DESC, session.seq DESC"
+            ).fetchall()
+        return [SESSION.unpack(row) for row in rows]
+
     def turns(self, session: SessionId) -> Iterator[Turn]:
         return self._of_session(TURN, session)
 
@@ -185,8 +263,11 @@ class SqliteStore:
     def tools(self) -> Iterator[ToolSeen]:
         return self._stream(TOOL)
 
-    def events(self, session: SessionId | None = None) -> Iterator[Event]:
-        return self._stream(EVENT) if session is None else self._of_session(EVENT, session)
+    def events(self, session: SessionId | None = None, name: str | None = None) -> Iterator[Event]:
+        every = (("session = ?", _given(session)), ("name = ?", _given(name)))
+        conditions = [condition for condition, values in every if values is not None]
+        for event in self._stream(EVENT, conditions, [value for _, values in every if values is not None for value in values]):
+            yield _as_asked(event, session in (None, event.session) and name in (None, event.name))
 
     def reference(self, id: str) -> Reference:
         reference = self._one(REFERENCE, "id = ?", id)
@@ -293,20 +374,35 @@ class SqliteStore:
         wal, _ = beside(self.database)
         return Health(self._ballast.out, self._writer.full, wal.stat().st_size if wal.exists() else 0)
 
+    def missing(self) -> str:
+        """What was committed, as the seal says, and is not there any more; empty where nothing is missing."""
+        sealed = read_seal(self.folder)  # before the store: whoever commits meanwhile must not seem to have lost it
+        with self._reading() as connection:
+            return what_is_missing(sealed, committed_in(connection))
+
     def verify(self) -> Iterator[Damage]:
         self._alive()
-        return checking.verify(self._reading, self.database)
+        if missing := self.missing():
+            yield Damage("file", self.database.name, f"{missing}; `hotset repair` saves what is left and lets go of the rest")
+        if (self.folder / SEAL).exists() and read_seal(self.folder) is None:
+            yield Damage(
+                "file", SEAL, "the seal cannot be read, so that a missing end would not be noticed; the next commit mends it"
+            )
+        yield from checking.verify(self._reading, self.database)
 
     def dump(self, session: SessionId | None = None) -> Iterator[Row]:
         self._alive()
         return dumping.dump(self._reading, session)
 
-    def load(self, rows: Iterable[Row]) -> int:
-        self._alive()
+    def load(self, rows: Iterable[Row], *, gaps: bool = False) -> int:
+        """With `gaps`, messages and pages may follow others that are missing, as in an export of a store that was repaired."""
+        self._writable()
         with in_our_words(self.database):
-            connection = connect(self.database, self._tuning)
+            connection = self._open_one()
+        connection.set_wal_hook(self._checkpointer.after_commit)
         try:
-            return loading.load(connection, rows, partial(in_our_words, self.database))
+            rows = LineageCheck(connection, gaps).over(rows)
+            return loading.load(connection, rows, partial(in_our_words, self.database), self.folder)
         finally:
             leave(connection)
 
@@ -326,7 +422,7 @@ class SqliteStore:
                 rows: list[Any] = connection.execute(sql, (number, limit - len(found))).fetchall()
             if not rows:
                 break
-            number = rows[-1][0]
+            number = further(number, rows[-1][0])
             for seq, *row in rows:
                 with suppress(PageDamaged):
                     if not is_blank(row):
@@ -344,13 +440,19 @@ class SqliteStore:
                 yield table.unpack(row[1:])
             if len(chunk) < _CHUNK:
                 return
-            after = chunk[-1][0]
+            after = further(after, chunk[-1][0])
 
     @contextmanager
-    def _reading(self) -> Iterator[apsw.Connection]:
+    def _reading(self) -> Iterator[Connection]:
         self._alive()
         with in_our_words(self.database), self._readers.lend() as connection:
+            connection.refuse_moved()
             yield connection
+
+    def _writable(self) -> None:
+        self._alive()
+        if self.only_read:
+            raise StoreFailed(f"nothing can be added: {self.only_read}")
 
     def _alive(self) -> None:
         if os.getpid() != self._process:
@@ -359,9 +461,42 @@ class SqliteStore:
             raise StoreFailed("the store is closed")
 
 
-def _prepare(database: Path, tuning: Tuning) -> apsw.Connection:
+def _prepare(database: Path, tuning: Tuning) -> Connection:
     """Makes the file with its modes before SQLite sees it: `-wal` and `-shm` inherit them."""
-    file = private_file(database)
+    if not is_open_here(database):  # what is open here was looked at already
+        if os.path.lexists(database):
+            os.close(private_file(database))
+        refuse_links(database)
+        _refuse_damaged(database)
+        os.close(private_file(database))
+    connection = connect(database, tuning)
+    try:
+        # Where its end is missing it is left as it is: what a repair could save may lie in the WAL behind a damaged place.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        _refuse_missing(connection, database)
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+        migrate(connection, database)
+        connection.refuse_moved()
+    except BaseException:
+        leave(connection)
+        raise
+    return connection
+
+
+def _refuse_missing(connection: Connection, database: Path) -> None:
+    if missing := what_is_missing(read_seal(database.parent), committed_in(connection)):
+        raise PageDamaged(
+            f"{database} is not whole: {missing}. Put back what is missing, or save what is left with: hotset repair"
+        )
+
+
+def _refuse_damaged(database: Path) -> None:
+    """What can be told cheaply, and before SQLite touches anything."""
+    sealed = read_seal(database.parent)
+    refuse_torn(database, str(sealed) if sealed else "something that cannot be read" if database.with_name(SEAL).exists() else "")
+    if not database.exists():
+        return
+    file = open_to_read(database)
     try:
         magic = os.pread(file, len(_MAGIC), 0)
     finally:
@@ -371,15 +506,7 @@ def _prepare(database: Path, tuning: Tuning) -> apsw.Connection:
             f"{database} is damaged: it does not begin as a store does. `hotset repair` saves what is intact;"
             " if it was never a store, choose another data folder"
         )
-    refuse_links(database)
     refuse_foreign_wal(database)
-    connection = connect(database, tuning)
-    try:
-        migrate(connection, database)
-    except BaseException:
-        leave(connection)
-        raise
-    return connection
 
 
 def _conditions(where: Where) -> tuple[list[str], list[Any]]:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import os
+import queue
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 import apsw
 
-from hotset.errors import StoreFailed
-from hotset.store.connecting import leave
+from hotset.errors import PageDamaged, StoreFailed, StoreMoved
+from hotset.store.connecting import Connection, leave
 from hotset.store.folder import beside
 
 _MAGIC_LITTLE, _MAGIC_BIG = 0x377F0682, 0x377F0683
 _HEADER_BYTES = 32
+_FILE_HEADER_BYTES = 100
 _FRAME_HEADER_BYTES = 24
+_PAGES_AT = 28  # how many pages a database has, in its first page
 _COOKIE_AT = 40  # the schema cookie in a database's first page; random for each store
 _MOST_MIGRATIONS = 100_000  # a cookie grows by one with each change of the schema
 _FRAMES_LOOKED_AT = 64  # a commit that makes a file grow writes its first page too; each frame takes 0.1 ms to check
 _SHORT_WAIT_MS = 50  # writers wait while the emptying of a WAL waits for readers; most reads are over in one
+_LAST_WAIT_MS = 1000  # for readers, before a WAL is closed that nobody can open again
 _TRY_AGAIN = 1.0  # seconds: beside an export that takes minutes, writers wait for a twentieth of the time
 _TRUNCATE_AFTER = 8  # times the usual size: then writers are made to wait, so that the WAL stays bounded
 
@@ -29,18 +35,24 @@ _TRUNCATE_AFTER = 8  # times the usual size: then writers are made to wait, so t
 class Checkpointer:
     """A thread that empties the WAL whenever it is told that there is enough in it."""
 
-    def __init__(self, open_one: Callable[[], apsw.Connection], pages: int) -> None:
+    def __init__(self, open_one: Callable[[], Connection], pages: int, sync_seal: Callable[[], None]) -> None:
         self._open = open_one
         self._pages = pages
+        self._sync_seal = sync_seal
         self._grown = 0
         self._emptying = False
+        self._erased: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._wake = threading.Event()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="hotset-checkpoint", daemon=True)
         self._thread.start()
 
-    def wal_has(self, pages: int) -> None:
-        """To be told after each commit."""
+    def after_commit(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
+        """A connection's WAL hook: says how many pages are in the WAL after its commit."""
+        self._wal_has(pages)
+        return apsw.SQLITE_OK
+
+    def _wal_has(self, pages: int) -> None:
         if pages < self._grown:  # it was begun anew
             self._grown = 0
         if pages - self._grown >= self._pages:
@@ -48,14 +60,14 @@ class Checkpointer:
             self._grown = pages
             self._wake.set()
 
-    def empty(self) -> None:
+    def empty(self, tried: Callable[[], None]) -> None:
         """Moves everything into the database and cuts the WAL off: its older pages still say what was erased since.
 
-        Where somebody who reads an older state is in the way, it is tried again until that one is done.
+        Where somebody who reads an older state is in the way, it is tried again until that one is done; `tried` is called after
+        the first time. On the checkpointer's own thread: nobody's commit waits behind it.
         """
-        if not self._emptied():
-            self._emptying = True
-            self._wake.set()
+        self._erased.put(tried)
+        self._wake.set()
 
     def close(self) -> None:
         self._closing = True
@@ -66,24 +78,30 @@ class Checkpointer:
         while True:
             self._wake.wait(_TRY_AGAIN if self._emptying else None)
             self._wake.clear()
+            tried = [self._erased.get() for _ in range(self._erased.qsize())]
+            if self._emptying or tried:
+                self._emptying = not self._emptied()
+            for tell in tried:
+                tell()
             if self._closing:
                 return
-            if self._emptying:
-                self._emptying = not self._emptied()
+            if self._emptying or tried:
                 continue
             try:
                 self._checkpoint(self._grown)
-            except apsw.Error:
+            except (apsw.Error, StoreFailed):
                 # Nothing is lost: the WAL keeps every commit, and the next one wakes us again.
                 continue
 
     def _emptied(self) -> bool:
+        self._sync_seal()
         try:
             connection = self._open()
-        except apsw.Error:
+        except (apsw.Error, StoreFailed):
             return False
         try:
             connection.set_busy_timeout(_SHORT_WAIT_MS)
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)  # while it is moved, others may write
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.Error:
             return False
@@ -92,13 +110,71 @@ class Checkpointer:
         return True
 
     def _checkpoint(self, pages: int) -> None:
+        self._sync_seal()
         connection = self._open()
         try:
+            connection.set_busy_timeout(_SHORT_WAIT_MS)
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             if pages >= _TRUNCATE_AFTER * self._pages:
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         finally:
             leave(connection)
+
+
+def save_lost_wal(connection: Connection) -> None:
+    """Where only the WAL was removed, it is still open here: what it holds is moved into the database."""
+    if connection.has_lost_wal:
+        with suppress(apsw.Error):
+            connection.set_busy_timeout(_LAST_WAIT_MS)
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+
+def refuse_hollow_wal(database: Path) -> None:
+    """Raises `StoreMoved` where a WAL does not begin as one: it was cut off under us, and the commit stands behind a hole."""
+    wal = f"{database}-wal"
+    try:
+        file = os.open(wal, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return
+    try:
+        magic = os.pread(file, 4, 0)
+    finally:
+        os.close(file)
+    if magic and int.from_bytes(magic, "big") not in (_MAGIC_LITTLE, _MAGIC_BIG):
+        raise StoreMoved(f"{wal} was cut off or overwritten while it was in use")
+
+
+def refuse_torn(database: Path, sealed: str) -> None:
+    """Raises `PageDamaged` where the database is gone, empty or cut off although there was something in it.
+
+    SQLite takes an empty file for a new one, and one that is shorter than its header says for whole while a WAL lies beside it.
+    `sealed` is what the seal says of it; empty where there is none.
+    """
+    wal, _ = beside(database)
+    said = f"; its seal says {sealed}" if sealed else ""
+    size = database.stat().st_size if database.exists() else 0
+    if size < _FILE_HEADER_BYTES:
+        waiting = len(_numbers_in(wal))
+        if sealed or waiting:
+            how = f"has only {size} bytes" if database.exists() else "is gone"
+            beside_it = f"; {wal.name} beside it holds {waiting:,} of its pages" if waiting else ""
+            raise PageDamaged(
+                f"{database} {how}{said}{beside_it}. Put it back, or save what is left with: hotset repair. To begin anew,"
+                " move all store.* files away"
+            )
+        return
+    header = _beginning_of(database)
+    page_size = {1: 65536}.get(int.from_bytes(header[16:18], "big"), int.from_bytes(header[16:18], "big"))
+    (pages,) = struct.unpack_from(">I", header, _PAGES_AT)
+    if page_size < 512 or header[24:28] != header[92:96] or size >= pages * page_size:
+        return
+    there = size // page_size
+    # A checkpoint that was broken off writes the first page before those that it adds at the end: these are in the WAL.
+    if missing := set(range(there + 1, pages + 1)) - _numbers_in(wal):
+        raise PageDamaged(
+            f"{database} is cut off: of its {pages:,} pages {len(missing):,} are missing{said}."
+            " `hotset repair` saves what is intact"
+        )
 
 
 def refuse_foreign_wal(database: Path) -> None:
@@ -159,6 +235,24 @@ def unchecked_frames(wal: Path, page_size: int) -> Iterator[Frame]:
             if frame[8:16] == salts:
                 number, size = struct.unpack_from(">II", frame)
                 yield Frame(number, size > 0, frame[_FRAME_HEADER_BYTES:])
+
+
+def _numbers_in(wal: Path) -> set[int]:
+    """The pages that are in a WAL, by the frames that SQLite would believe as far as it can be told without their checksums."""
+    try:
+        file = wal.open("rb")
+    except FileNotFoundError:
+        return set()
+    with file:
+        header = file.read(_HEADER_BYTES)
+        if len(header) < _HEADER_BYTES or struct.unpack_from(">I", header)[0] not in (_MAGIC_LITTLE, _MAGIC_BIG):
+            return set()
+        (page_size,) = struct.unpack_from(">I", header, 8)
+        numbers: set[int] = set()
+        while len(frame := file.read(_FRAME_HEADER_BYTES)) == _FRAME_HEADER_BYTES and frame[8:16] == header[16:24]:
+            numbers.add(int.from_bytes(frame[:4], "big"))
+            file.seek(page_size, 1)
+        return numbers
 
 
 def _checksum(content: bytes, sums: tuple[int, int], order: str) -> tuple[int, int]:

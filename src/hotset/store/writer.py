@@ -4,42 +4,53 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import apsw
 
 from hotset.errors import BadInput, DiskFull, HotsetError, PageDamaged, StoreFailed
 from hotset.nouns.deposit import Answered, Asked, Deposit, Erased, Hid, Kept, Noted, Planned, Remembered
-from hotset.nouns.page import Digest, digest
+from hotset.nouns.page import Digest
 from hotset.store.ballast import Ballast
-from hotset.store.blobs import Pressed, likely_new, press
-from hotset.store.connecting import is_full, leave
-from hotset.store.inserting import has_blob, write
+from hotset.store.blobs import Pressed, Presser, beside_messages
+from hotset.store.commit_seal import commit
+from hotset.store.connecting import Connection, is_full, leave
+from hotset.store.inserting import write
 from hotset.store.lookup import SqlLookup
 from hotset.store.placing import place
-from hotset.store.wal import Checkpointer
+from hotset.store.wal import Checkpointer, save_lost_wal
 
-_MOST_AT_ONCE = 256  # bounds how long other processes wait for the lock: about 30 ms of small deposits
-_MOST_BYTES_AT_ONCE = 16 * 1024 * 1024  # the same bound for long ones
+_MOST_AT_ONCE = 256
+_MOST_BYTES_AT_ONCE = 4 * 1024 * 1024  # a commit writes them to the disk while it holds the lock
+_TRANSACTION_SECONDS = 0.025
+"""Then a transaction is committed and the rest of what waits goes into the next: others wait for the lock."""
 _MEMORY_BYTES = 2048  # about what a memory takes beside its text: actions, files, where it comes from
-_WORTH_PRESSING_AHEAD = 4096  # compressing less than this takes microseconds, wherever it is done
+_WORTH_PRESSING_AHEAD = 4096  # compressing less than this takes less than a trip to another thread
 
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     deposit: Deposit
     future: Future[Kept] = field(default_factory=Future)
+    pressed: Mapping[Digest, Pressed] = field(default_factory=dict)
+    """Its content, compressed on the way here."""
 
 
 class Writer:
-    """Deposits go in at any thread; futures come back at once and resolve when their deposit is durable."""
+    """Deposits go in at any thread; futures come back at once and resolve when their deposit is durable.
+
+    Long deposits are compressed on a thread of their own before they come to the one that writes; all stay in their order.
+    """
 
     def __init__(
         self,
-        connection: apsw.Connection,
-        open_one: Callable[[], apsw.Connection],
+        connection: Connection,
+        open_one: Callable[[], Connection],
         ballast: Ballast,
         checkpointer: Checkpointer,
         translate: Callable[[apsw.Error], StoreFailed],
@@ -48,13 +59,20 @@ class Writer:
         self._ballast = ballast
         self._checkpointer = checkpointer
         self._translate = translate
-        self._connection: apsw.Connection | None = self._listening(connection)
+        self._connection: Connection | None = self._listening(connection)
         self._full = False
+        self._long: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._door = threading.Lock()
+        self._pressing = 0
+        """How many stand before the writer's own queue."""
         self._closed = False
-        self._thread = threading.Thread(target=self._run, name="hotset-writer", daemon=True)
-        self._thread.start()
+        self._threads = [
+            threading.Thread(target=self._press_ahead, name="hotset-presser", daemon=True),
+            threading.Thread(target=self._run, name="hotset-writer", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def keep(self, deposit: Deposit) -> Future[Kept]:
         waiting = _Waiting(deposit)
@@ -63,7 +81,11 @@ class Writer:
         with self._door:
             if self._closed:
                 raise StoreFailed("the store is closed")
-            self._queue.put(waiting)
+            if self._pressing or _bytes_of(deposit) >= _WORTH_PRESSING_AHEAD:
+                self._pressing += 1
+                self._long.put(waiting)
+            else:
+                self._queue.put(waiting)
         return waiting.future
 
     @property
@@ -76,8 +98,19 @@ class Writer:
         with self._door:
             if not self._closed:
                 self._closed = True
-                self._queue.put(None)
-        self._thread.join()
+                self._long.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _press_ahead(self) -> None:
+        presser = Presser()
+        while (waiting := self._long.get()) is not None:
+            with suppress(Exception):  # whatever happens, it is written
+                waiting = replace(waiting, pressed=presser.pressed(waiting.deposit))
+            self._queue.put(waiting)
+            with self._door:
+                self._pressing -= 1
+        self._queue.put(None)
 
     def _run(self) -> None:
         ended = False
@@ -98,28 +131,29 @@ class Writer:
 
     def _settle(self, batch: Sequence[_Waiting]) -> None:
         """Every future of the batch gets its answer, whatever happens: a caller must never wait for ever."""
-        try:
-            answers = self._keep_all(batch)
-        except BaseException as error:
-            self._disconnect()
-            failure = self._translate(error) if isinstance(error, apsw.Error) else error
-            answers = [failure] * len(batch)
-        else:
-            if any(isinstance(waiting.deposit, Erased) for waiting in batch):
-                self._checkpointer.empty()
-        for waiting, answer in zip(batch, answers, strict=True):
-            if isinstance(answer, Kept):
-                waiting.future.set_result(answer)
-            else:
-                waiting.future.set_exception(answer)
+        while batch:
+            try:
+                answers = self._keep_all(batch)
+            except BaseException as error:
+                self._disconnect()
+                failure = self._translate(error) if isinstance(error, apsw.Error) else error
+                answers = [failure] * len(batch)
+            for waiting, answer in zip(batch, answers, strict=False):
+                if not isinstance(answer, Kept):
+                    waiting.future.set_exception(answer)
+                elif isinstance(waiting.deposit, Erased):  # its words leave the WAL first, and nobody else waits for that
+                    self._checkpointer.empty(partial(waiting.future.set_result, answer))
+                else:
+                    waiting.future.set_result(answer)
+            batch = batch[len(answers) :]
 
     def _keep_all(self, batch: Sequence[_Waiting]) -> Sequence[Kept | BaseException]:
+        """The answers to as many as one transaction took, from the first on."""
         if self._full and not self._ballast.room_again():
             raise DiskFull("the disk is full; make room, nothing that was kept is lost")
         self._full = False
-        pressed = _press_ahead(self._connected(), batch)
         try:
-            return self._commit(batch, pressed)
+            return self._commit(batch)
         except (apsw.FullError, apsw.IOError) as error:
             if not is_full(error) and self._ballast.has_room:
                 raise
@@ -127,28 +161,34 @@ class Writer:
             self._full = self._ballast.drop()
             if not self._full:
                 raise DiskFull("the disk is full; make room, nothing that was kept is lost") from error
-        answers = self._commit(batch, pressed)
+        answers = self._commit(batch)
         self._full = not self._ballast.room_again()
         return answers
 
-    def _commit(self, batch: Sequence[_Waiting], pressed: dict[Digest, Pressed]) -> Sequence[Kept | BaseException]:
+    def _commit(self, batch: Sequence[_Waiting]) -> Sequence[Kept | BaseException]:
         connection = self._connected()
+        connection.refuse_moved()
         connection.execute("BEGIN IMMEDIATE")
         try:
-            answers = [self._place(connection, waiting.deposit, pressed) for waiting in batch]
-            connection.execute("COMMIT")
+            answers: list[Kept | BaseException] = []
+            until = time.monotonic() + _TRANSACTION_SECONDS
+            for waiting in batch:
+                answers.append(self._place(connection, waiting))
+                if time.monotonic() > until:
+                    break
+            commit(connection)
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
         return answers
 
-    def _place(self, connection: apsw.Connection, deposit: Deposit, pressed: dict[Digest, Pressed]) -> Kept | BaseException:
+    def _place(self, connection: apsw.Connection, waiting: _Waiting) -> Kept | BaseException:
         """One deposit of the batch. Its own fault is its own answer; a fault of the disk is everybody's."""
         connection.execute("SAVEPOINT deposit")
         try:
-            writing, kept = place(deposit, SqlLookup(connection))
-            write(connection, writing, pressed)
+            writing, kept = place(waiting.deposit, SqlLookup(connection))
+            write(connection, writing, waiting.pressed)
         except (apsw.FullError, apsw.IOError, apsw.NoMemError, MemoryError):
             raise
         except Exception as error:
@@ -157,23 +197,20 @@ class Writer:
         connection.execute("RELEASE deposit")
         return kept
 
-    def _connected(self) -> apsw.Connection:
+    def _connected(self) -> Connection:
         if self._connection is None:
             self._connection = self._listening(self._open())
         return self._connection
 
-    def _listening(self, connection: apsw.Connection) -> apsw.Connection:
-        connection.set_wal_hook(self._after_commit)
+    def _listening(self, connection: Connection) -> Connection:
+        connection.set_wal_hook(self._checkpointer.after_commit)
         return connection
-
-    def _after_commit(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
-        self._checkpointer.wal_has(pages)
-        return apsw.SQLITE_OK
 
     def _disconnect(self) -> None:
         """After a failure nothing of the old connection is trusted."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
+            save_lost_wal(connection)
             leave(connection)
 
 
@@ -186,24 +223,11 @@ def _bytes_of(deposit: Deposit) -> int:
         case Noted():
             return len(deposit.content)
         case Planned() | Hid():
-            return sum(map(len, likely_new(deposit)))
+            return sum(map(len, beside_messages(deposit)))
         case Remembered():
             return sum(_MEMORY_BYTES + len(memory.text) for memory in deposit.memories)
         case _:
             return 0
-
-
-def _press_ahead(connection: apsw.Connection, batch: Sequence[_Waiting]) -> dict[Digest, Pressed]:
-    """Compresses before the write lock is taken, so that other processes do not wait for it."""
-    pressed: dict[Digest, Pressed] = {}
-    for waiting in batch:
-        for content in likely_new(waiting.deposit):
-            if len(content) < _WORTH_PRESSING_AHEAD:
-                continue
-            address = digest(content)
-            if address not in pressed and not has_blob(connection, address):
-                pressed[address] = press(content)
-    return pressed
 
 
 def _own_fault(error: Exception, translate: Callable[[apsw.Error], StoreFailed]) -> BaseException:

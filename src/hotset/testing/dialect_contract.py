@@ -9,6 +9,8 @@ from dataclasses import replace
 import msgspec
 
 from hotset.dialects.port import Dialect
+from hotset.dialects.reply import Mark
+from hotset.dialects.sse import events
 from hotset.errors import Malformed
 from hotset.nouns.link import link
 from hotset.nouns.message import Answer, Loading, Message, Part, Request, ToolSpec
@@ -119,12 +121,18 @@ def _check_reply(dialect: Dialect, body: bytes, *, streamed: bool) -> None:
     assert reply.complete, "a finished reply was read as incomplete"
     assert reply.messages, "a finished reply has no messages"
     if streamed:
-        assert dialect.ends(body), "a finished stream carries no mark that ends it"
+        marks = _marks(dialect, body)
+        assert Mark.LAST in marks[-1], "a finished stream does not end with the mark that ends it"
     for cut in _cuts(body):
         half = dialect.read(body[:cut], streamed=streamed)
-        assert not half.complete or dialect.ends(body[:cut]), f"cut at {cut} of {len(body)}: half a reply was read as complete"
+        is_told = streamed and any(mark & (Mark.STOP | Mark.LAST) for mark in _marks(dialect, body[:cut]))
+        assert not half.complete or is_told, f"cut at {cut} of {len(body)}: half a reply was read as complete"
     dialect.read(body.replace(b"e", b"\xff"), streamed=streamed)
     dialect.read(body, streamed=not streamed)
+
+
+def _marks(dialect: Dialect, body: bytes) -> list[Mark]:
+    return [dialect.mark(event.name, event.data) for event in events(body)]
 
 
 def _check_echo(dialect: Dialect, request: Request, said: Sequence[Message]) -> None:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from hotset.config import Upstream, load
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.remembering import Remembering
 from hotset.nouns.tool import Tooling
+from hotset.runtime.bounded import Bounded
 from hotset.runtime.offering import Tools
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.proxy.address import Address
+from hotset.surfaces.proxy.limits import Limits
 from hotset.surfaces.proxy.serve import listen, run
 
 _START_SECONDS = 30
@@ -44,6 +47,9 @@ class LocalProxy:
         toolbox: Tools | None = None,
         tooling: Tooling | None = None,
         memory: Remembering | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        bounded: Bounded | None = None,
+        limits: Limits | None = None,
     ) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Nothing of the person who runs this: neither settings nor servers nor skills.
@@ -63,7 +69,8 @@ class LocalProxy:
             memory=memory or config.memory,
         )
         self._toolbox = toolbox
-        self._open_store = open_store or (lambda: SqliteStore.open(folder))
+        self._options: dict[str, Any] = {"sleep": sleep, "bounded": bounded, "limits": limits}
+        self._open_store = open_store or partial(SqliteStore.open, folder, makes_folder=False)
         self._ready = threading.Event()
         self._failure: BaseException | None = None
         self._stop: Callable[[], None] = lambda: None
@@ -84,7 +91,7 @@ class LocalProxy:
     def _run(self) -> None:
         try:
             with contextlib.closing(listen(self.config)) as listener:
-                asyncio.run(run(self.config, listener, self._open_store, self._serving, self._toolbox))
+                asyncio.run(run(self.config, listener, self._open_store, self._serving, self._toolbox, **self._options))
         except BaseException as error:
             self._failure = error
             self._ready.set()

@@ -16,14 +16,14 @@ from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Deposit, Kept
 from hotset.nouns.link import derive
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Relation, Standing, Use, Used, Uses
-from hotset.nouns.page import ROOT, Chain, Digest, Gist, Page, PageId, SessionId, digest
+from hotset.nouns.page import ROOT, Chain, Digest, Gist, Kind, Page, PageId, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import Hidden, Sent, Shown, Spot, Table
 from hotset.store.memory_form import refuse_unfit
 from hotset.store.memory_meeting import Meeting
 from hotset.store.needs import latest_versions, needs, supersedes
 from hotset.store.placing import place
-from hotset.store.port import CANDIDATES, MATCHES, Blob, Census, Damage, MemoryRows, Row, Where, Writing
+from hotset.store.port import CANDIDATES, FEW, LATEST, MATCHES, Blob, Census, Damage, MemoryRows, Row, Where, Writing
 from hotset.store.showing import Hiding, Sending, Showing, hidden, sent, shown
 
 _Key = TypeVar("_Key")
@@ -97,6 +97,38 @@ class _Shelves:
 
     def turn_by_response(self, response_id: str) -> Turn | None:
         return next((turn for turn in reversed(self.turns.values()) if response_id and turn.response_id == response_id), None)
+
+    def first_with_hint(self, hint: str) -> SessionId | None:
+        latest = list(self.turns.values())[-LATEST:]
+        return next((each.session for each in latest if each.tools and each.fingerprint.startswith(f"{hint}.")), None)
+
+    def waiting_calls(self) -> Sequence[Page]:
+        waiting: list[Page] = []
+        for turn in reversed(list(self.turns.values())[-LATEST:]):
+            if turn.tail == turn.head or turn.tools is None or self.continued(turn.session, turn.tail):
+                continue
+            said = set(self._reply(turn))
+            calls = (page for page in self.pages.values() if page.session == turn.session and page.chain in said)
+            waiting += [page for page in calls if page.kind is Kind.TOOL_CALL]
+        return waiting[:LATEST]
+
+    def latest_replies(self, least: int) -> Sequence[Page]:
+        latest = reversed(list(self.turns.values())[-FEW:])
+        ended = [(each.session, each.tail) for each in latest if each.tail != each.head]
+        pages = [page for page in reversed(self.pages.values()) if page.kind is Kind.RESPONSE and page.size >= least]
+        return [page for end in ended for page in pages if (page.session, page.chain) == end]
+
+    def pages_with(self, digest: Digest) -> Sequence[Page]:
+        return [page for page in reversed(self.pages.values()) if page.digest == digest][:FEW]
+
+    def content(self, digest: Digest) -> bytes | None:
+        return self.blobs.get(digest)
+
+    def _reply(self, turn: Turn) -> Iterator[Chain]:
+        chain = turn.tail
+        while chain != turn.head and (node := self.node(turn.session, chain)) is not None:
+            yield chain
+            chain = node.parent
 
     def last_page(self, session: SessionId, chain: Chain) -> PageId | None:
         if chain == ROOT:
@@ -271,6 +303,11 @@ class RamStore:
     def sessions(self) -> Iterator[Session]:
         return iter(tuple(self._shelves.sessions.values()))
 
+    def recent_sessions(self) -> Sequence[Session]:
+        used = {turn.session: place for place, turn in enumerate(self._shelves.turns.values(), 1)}
+        places = {id: (used.get(id, 0), place) for place, id in enumerate(self._shelves.sessions)}
+        return sorted(self._shelves.sessions.values(), key=lambda each: places[each.id], reverse=True)
+
     def turns(self, session: SessionId) -> Iterator[Turn]:
         return iter([turn for turn in self._shelves.turns.values() if turn.session == session])
 
@@ -280,8 +317,9 @@ class RamStore:
     def tools(self) -> Iterator[ToolSeen]:
         return iter(tuple(self._shelves.tools.values()))
 
-    def events(self, session: SessionId | None = None) -> Iterator[Event]:
-        return iter([event for event in self._shelves.events if session in (None, event.session)])
+    def events(self, session: SessionId | None = None, name: str | None = None) -> Iterator[Event]:
+        every = self._shelves.events
+        return iter([event for event in every if session in (None, event.session) and name in (None, event.name)])
 
     def reference(self, id: str) -> Reference:
         return _found(self._shelves.references, id, "reference")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hotset.nouns.deposit import Noted
 from hotset.nouns.message import Message, Part, Tool, Usage
 from hotset.nouns.page import ROOT, Digest, Kind, Role
-from hotset.nouns.turn import Outcome, Turn, TurnRef
+from hotset.nouns.turn import Event, Outcome, Turn, TurnRef
 from hotset.store.port import Store, Where
-from hotset.testing.store_talk import Talk, message, only_turn, opened, said, turn_of
+from hotset.testing.store_talk import Talk, kept, message, only_turn, opened, said, turn_of
 
 OpenStore = Callable[[], Store]
 """Gives a new, empty store at each call."""
@@ -95,6 +96,29 @@ def check_a_turn_that_its_process_left_open_can_be_tried_again(open_store: OpenS
         talk.since = talk.time + 1
         again = talk.asks()
         assert turn_of(again).session == turn_of(beside).session, "a call that a killed process left open cannot be tried again"
+
+
+def check_sessions_come_by_their_last_use(open_store: OpenStore) -> None:
+    with opened(open_store) as store:
+        assert list(store.recent_sessions()) == [], "a store that holds nothing tells of a session"
+        one, two = Talk(store, key="one", time=5000.0), Talk(store, key="two")
+        for talk in (one, two):
+            talk.turn("hello", "hi")
+        assert [each.key for each in store.recent_sessions()] == ["two", "one"], "the session that was used last is not first"
+        one.time = 10.0
+        one.turn("more", "well")
+        kept(store, Noted(None, "agent", Kind.FINDING, b"a note", 9000.0, key="three"))
+        assert [each.key for each in store.recent_sessions()] == ["one", "two", "three"], "last use is told by the clock"
+        assert [each.key for each in store.sessions()] == ["one", "two", "three"], "sessions are not in their order"
+
+
+def check_events_are_found_by_their_name(open_store: OpenStore) -> None:
+    with opened(open_store) as store:
+        turn = Talk(store).turn("hello", "hi")
+        for event in (Event("A", 1.0), Event("B", 2.0, turn.session, 1), Event("A", 3.0, turn.session, 1)):
+            kept(store, event)
+        found = [[event.time for event in store.events(*each)] for each in ((None, "A"), (turn.session, "A"), (None, "C"))]
+        assert found == [[1.0, 3.0], [3.0], []], "events are not found by their name"
 
 
 def check_a_retry_stays_in_its_session(open_store: OpenStore) -> None:

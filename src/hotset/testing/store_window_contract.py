@@ -166,11 +166,13 @@ def check_bills_say_whose_they_are(open_store: OpenStore) -> None:
         one, two = Talk(store, key="one"), Talk(store, key="two", time=5000.0)
         bill = Bill("model", "upstream", Usage(1, 2, 3, 4), Usage(9), Usage(5), 2, 1, 1, "overflow", 0.25)
         turns = [one.turn("a", "b"), two.turn("a", "b"), one.turn("c", "d"), turn_of(two.asks("never answered"))]
-        for turn in turns:
-            kept(store, Billed(id_of(store, turn), bill))
+        counted = [bill, replace(bill, usage=Usage(5, estimated=True)), bill, bill]
+        for turn, each in zip(turns, counted, strict=True):
+            kept(store, Billed(id_of(store, turn), each))
         times = (1002.0, 5002.0, 1004.0, 5003.0)
         bills = [
-            replace(bill, session=turn.session, turn=turn.number, time=time) for turn, time in zip(turns, times, strict=True)
+            replace(each, session=turn.session, turn=turn.number, time=time)
+            for each, turn, time in zip(counted, turns, times, strict=True)
         ]
         assert list(store.bills()) == bills, "bills came back changed"
         assert list(store.bills(turns[0].session)) == [bills[0], bills[2]], "the bills of a session are not found"
@@ -239,7 +241,7 @@ def check_forms_go_with_the_session_whose_messages_they_show(open_store: OpenSto
             asked = turn_of(talk.asks("question"))
             _plan(store, asked, talk.line[-1], shows(talk.line[-1], f"form {text}" * 300))
             kept(store, Hid(id_of(store, asked), Hidden(talk.line[0], (text.encode(),), text.encode() * 2, (text.encode() * 3,))))
-            kept(store, Billed(id_of(store, asked), Bill("model", text)))
+            kept(store, Billed(id_of(store, asked), Bill("model", text, usage=Usage(1, estimated=True))))
             talk.hears(asked, "answer")
         for talk in (two, one):
             session = next(each.id for each in store.sessions() if each.key == talk.key)

@@ -18,6 +18,7 @@ _HOP_BY_HOP = frozenset(
     )
 )
 _OURS = b"x-hotset-"
+_CORS = b"access-control-"
 _READABLE = frozenset((b"gzip", b"deflate", b"zstd", b"identity", b"*"))
 
 
@@ -32,9 +33,11 @@ def onward(headers: Headers) -> list[tuple[str, str]]:
 
 
 def back(headers: Headers) -> Headers:
-    """An upstream's headers as the client gets them."""
+    """An upstream's headers as the client gets them: none that only we may say, and none that lets a web page read the reply."""
     dropped = _HOP_BY_HOP | _named_by_connection(headers)
-    return tuple((name, value) for name, value in headers if name.lower() not in dropped)
+    return tuple(
+        (name, value) for name, value in headers if name.lower() not in dropped and not name.lower().startswith((_OURS, _CORS))
+    )
 
 
 def _readable_only(accepted: bytes) -> str:

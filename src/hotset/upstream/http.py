@@ -21,6 +21,8 @@ _CONNECT_SECONDS = 15.0
 _KEEPALIVE_SECONDS = 20.0  # well under what providers allow an idle connection, so that we rarely send into a closing one
 _WHOLE_BODY = 1 << 20  # a body up to this goes out in one write
 _SLICE = 1 << 18
+_STATUSES = range(200, 600)
+"""Of a reply; one below was not the last that an upstream says to a request."""
 _NOT_ADDED = (hdrs.USER_AGENT, hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE)
 
 
@@ -60,6 +62,10 @@ class HttpWire:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise UpstreamFailed(f"{upstream.name} at {_origin(upstream.url)} could not be reached: {_why(error)}") from error
         try:
+            if reply.status not in _STATUSES:
+                raise UpstreamFailed(
+                    f"{upstream.name} at {_origin(upstream.url)} answered with the status {reply.status}, which is none"
+                )
             yield Response(reply.status, back(tuple(reply.raw_headers)), _chunks(reply, upstream))
         finally:
             # A reply that was read to its end has given its connection back; one that was not must not be read on.

@@ -65,6 +65,7 @@ def _rows(weighed: Weighed, knobs: Knobs, moment: Moment, wanting: Callable[[Pla
     """Each result that wants a row gets one, in view of what stands above it."""
     seen = Seen()
     for place in _places(weighed):
+        moment.check()
         result, row = place.result, place.row
         if wanting(place, seen):
             limit = seen.limit(result, knobs)

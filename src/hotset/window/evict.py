@@ -62,7 +62,7 @@ def _leaving(weighed: Weighed, resident: Sequence[Step], may: Sequence[Step], kn
     free = knobs.window / moment.scale - moment.fixed - (weighed.total - held)
     goal = knobs.low * max(0.0, free)
     leaving: list[Step] = []
-    for step in _ranked(weighed, may, knobs):
+    for step in _ranked(weighed, may, knobs, moment):
         if held <= goal and not (knobs.most and len(resident) - len(leaving) > knobs.keep):
             break
         leaving.append(step)
@@ -70,13 +70,14 @@ def _leaving(weighed: Weighed, resident: Sequence[Step], may: Sequence[Step], kn
     return sorted(leaving, key=lambda step: step.number)
 
 
-def _ranked(weighed: Weighed, may: Sequence[Step], knobs: Knobs) -> Sequence[Step]:
+def _ranked(weighed: Weighed, may: Sequence[Step], knobs: Knobs, moment: Moment) -> Sequence[Step]:
     """The first to leave first. Steps with pages of a spared kind leave last; equals leave oldest first."""
     if knobs.policy == "recency" and not knobs.spared:
         return may
     score, candidate = POLICIES[knobs.policy], _candidates(weighed)
 
     def rank(step: Step) -> tuple[bool, float, int]:
+        moment.check()
         known = candidate(step)
         return bool(known.kinds & knobs.spared), -score(known), step.number
 

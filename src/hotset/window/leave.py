@@ -9,7 +9,7 @@ from hotset.nouns.knobs import Knobs
 from hotset.nouns.window import WHOLE, Cause, Form, Line, Shown, Spot, Stub
 from hotset.window.moment import Moment
 from hotset.window.steps import Step
-from hotset.window.stub import bare, entries, folded, reference, stretch, stub_of
+from hotset.window.stub import bare, entries, folded, reference, stretch, stub_of, tells_of
 from hotset.window.summary import within
 from hotset.window.weighing import Weighed
 
@@ -41,6 +41,51 @@ def leave(weighed: Weighed, leaving: Sequence[Step], knobs: Knobs, moment: Momen
         else:
             _collapse(departure, weighed, run, knobs, moment)
     return departure
+
+
+def mend(weighed: Weighed, knobs: Knobs, moment: Moment) -> tuple[Weighed, Departure]:
+    """The conversation after its client changed what had left, and the stubs that are made anew for that.
+
+    A step of which a part has left comes back whole: its call and its result are sent together or not at all. A stub tells of
+    the steps that stand behind it: where some of them are no more, it is made anew from the others.
+    """
+    runs, partly = _left(weighed)
+    cut = [run for run in runs if not _is_intact(weighed, run)]
+    if not cut and not partly:
+        return weighed, Departure()
+    departure = Departure(Cause.REWOUND)
+    back = {line.chain for step in (*partly, *(step for run in cut for step in run)) for line in weighed.inside(step)}
+    whole = weighed.with_back(back)
+    for run in cut:
+        for some in _runs(run):
+            if not some[0].sticky:
+                _collapse(departure, whole, some, knobs, moment)
+    return whole.after(departure.rows), departure
+
+
+def _left(weighed: Weighed) -> tuple[list[list[Step]], list[Step]]:
+    """The runs of steps that left, each up to the stub of the next; and the steps of which only a part did."""
+    runs: list[list[Step]] = []
+    partly: list[Step] = []
+    for step in weighed.steps:
+        gone = [row for line in weighed.inside(step) if (row := weighed.gone(line)) is not None]
+        if not gone:
+            continue
+        if len(gone) <= step.last - step.first:
+            partly.append(step)
+        elif runs and step.first == runs[-1][-1].last + 1 and not gone[0].text:
+            runs[-1].append(step)
+        else:
+            runs.append([step])
+    return runs, partly
+
+
+def _is_intact(weighed: Weighed, run: Sequence[Step]) -> bool:
+    """Does one stub stand in front, and does it tell of these steps and no others?"""
+    lines = weighed.lines[run[0].first : run[-1].last + 1]
+    rows = {row.spot: row.text for line in lines if (row := weighed.gone(line)) is not None}
+    first, *others = rows.values()
+    return not any(others) and tells_of(first.decode("utf-8", "replace"), tuple(rows))
 
 
 def fold(departure: Departure, weighed: Weighed, room: float, moment: Moment) -> None:
@@ -119,11 +164,11 @@ def _collapse(departure: Departure, weighed: Weighed, run: Sequence[Step], knobs
     assert departure.cause is not None
     first, last = run[0], run[-1]
     lines = weighed.lines[first.first : last.last + 1]
-    spots = [Spot(line.chain, WHOLE) for line in lines]
-    stub = stub_of(spots, lines, (first.number, last.number), "conversation", moment.now)
+    spots = list(dict.fromkeys(Spot(line.chain, WHOLE) for line in lines))  # reasoning items that say the same have one chain
+    stub = stub_of(spots, lines, (first.number, last.number), "conversation", moment.now, check=moment.check)
     before = sum(map(weighed.of, run))
     summary = within(moment.summaries, first.number, last.number, int(_SUMMARY_SHARE * _CHARS_PER_TOKEN * before))
-    log = entries(((step.number, weighed.inside(step)) for step in run), knobs)
+    log = entries(((step.number, weighed.inside(step)) for step in run), knobs, moment.check)
     for told in (stretch(stub, log, summary), reference(stub)):
         text = told.encode("utf-8", "replace")
         tokens = moment.count(text) + lines[0].extra
@@ -131,11 +176,12 @@ def _collapse(departure: Departure, weighed: Weighed, run: Sequence[Step], knobs
             break
     else:  # so little that even its reference would be longer
         return
-    forms = [(text, tokens), *((b"", 0) for _ in lines[1:])]
+    wholes = {Spot(line.chain, WHOLE): line.whole for line in lines}
+    forms = [(text, tokens), *((b"", 0) for _ in spots[1:])]
     departure.stubs.append(stub)
     departure.rows += [
-        Shown(spot, Form.GONE, said, weight, line.whole, departure.cause, moment.now)
-        for spot, line, (said, weight) in zip(spots, lines, forms, strict=True)
+        Shown(spot, Form.GONE, said, weight, wholes[spot], departure.cause, moment.now)
+        for spot, (said, weight) in zip(spots, forms, strict=True)
     ]
 
 
@@ -144,7 +190,7 @@ def _stub_page(departure: Departure, page: _Page, moment: Moment) -> int:
     assert departure.cause is not None
     piece = page.line.pieces[page.spot.position]
     alone = Line(page.line.chain, page.line.role, (piece,))
-    stub = stub_of([page.spot], [alone], (page.step, page.step), str(piece.kind), moment.now)
+    stub = stub_of([page.spot], [alone], (page.step, page.step), str(piece.kind), moment.now, check=moment.check)
     text = reference(stub).encode()
     tokens = moment.count(text)
     if tokens >= page.tokens:

@@ -29,7 +29,7 @@ _MOST_TIMES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """As the provider counted it, at list prices."""
+    """As the provider counted it, at list prices; as we did in turns of which it reported nothing (`Account.estimated_turns`)."""
 
     prompt: int
     """Tokens of all prompts, hidden calls included: the next three together."""
@@ -69,6 +69,8 @@ class Account:
     """Calls to the provider."""
     hidden_calls: int
     """Of these, the ones that the client does not know of: the model got something back."""
+    estimated_turns: int
+    """Turns without a report of the provider's: our own count stands in what is called measured."""
     measured: Measured
     estimated: Estimated
     saved: Saved
@@ -95,6 +97,8 @@ class Counts:
 
     turns: int = 0
     calls: int = 0
+    estimated: int = 0
+    """Turns without a report of the provider's."""
     faults: int = 0
     refaults: int = 0
     retrieving: int = 0
@@ -105,12 +109,23 @@ class Counts:
     def add(self, bill: Bill) -> None:
         self.turns += 1
         self.calls += bill.calls
+        self.estimated += bill.usage.estimated
         self.faults += bill.faults
         self.refaults += bill.refaults
         self.retrieving += bill.faults > 0
         if bill.broke:
             self.breaks[bill.broke] += 1
         self.times.append(bill.overhead_ms)
+
+    def include(self, other: Counts) -> None:
+        self.turns += other.turns
+        self.calls += other.calls
+        self.estimated += other.estimated
+        self.faults += other.faults
+        self.refaults += other.refaults
+        self.retrieving += other.retrieving
+        self.breaks += other.breaks
+        self.times += other.times
 
     @property
     def retrieval_pct(self) -> float:
@@ -128,18 +143,25 @@ class Counts:
 class Ledger:
     """Takes in bills, one after the other, and says at any time what they come to: by session, and together."""
 
-    def __init__(self, price_of: PriceOf) -> None:
+    def __init__(self, price_of: PriceOf, most: int = 0) -> None:
+        """With `most`, the books of so many sessions are held, those that were billed last; of all others only the sum."""
         self._price_of = price_of
+        self._most = most
         self._books: dict[SessionId | None, _Book] = {}
+        self._closed = _Closed()
 
     def add(self, bill: Bill) -> None:
-        """A bill without a report of the provider's says nothing that could be set against an estimate: it does not count."""
+        """A bill without any count says nothing that could be set against an estimate: it does not count."""
         if not prompt_of(bill.usage):
             return
         book = self._books.get(bill.session)
         if book is None:
             book = self._books[bill.session] = _Book(self._price_of)
         book.add(bill)
+        if self._most:
+            self._books[bill.session] = self._books.pop(bill.session)  # the last
+            while len(self._books) > self._most:
+                self._closed.take(self._books.pop(next(iter(self._books))))
 
     @property
     def sessions(self) -> tuple[SessionId | None, ...]:
@@ -151,7 +173,7 @@ class Ledger:
 
     def total(self) -> Account:
         """The sum of all sessions: each is reconciled by itself."""
-        return _account(list(self._books.values()))
+        return _account([self._closed, *self._books.values()])
 
 
 def reconciled(whole: Usage, measured: Usage, estimated: Usage) -> Usage:
@@ -238,7 +260,8 @@ class _Book:
         _add(self.measured, model, price, bill.usage, bill.calls)
         _add(self.whole, model, price, recounted.whole, 1)
         # The report of a turn with hidden calls is a sum over all of them, the estimate is of the first: they cannot be compared.
-        if bill.calls == 1:
+        # Nor can our own count with itself.
+        if bill.calls == 1 and not bill.usage.estimated:
             measured, estimated = self._compared.setdefault(model, (_Sum(), _Sum()))
             measured.add(bill.usage, 1)
             estimated.add(recounted.sent, 1)
@@ -257,6 +280,32 @@ class _Book:
         return tokens, cost
 
 
+class _Closed:
+    """What books that are no longer held came to."""
+
+    def __init__(self) -> None:
+        self.counts = Counts()
+        self.measured: _Sums = {}
+        self.prices: dict[tuple[str, str], Price] = {}
+        self._spent = 0.0
+        self._everything = (0, 0.0)
+
+    def take(self, book: _Book) -> None:
+        self.counts.include(book.counts)
+        for key, each in book.measured.items():
+            self.measured.setdefault(key, _Sum()).add(each.usage, each.calls)
+        self.prices |= book.prices
+        self._spent += book.spent()
+        tokens, cost = book.everything()
+        self._everything = self._everything[0] + tokens, self._everything[1] + cost
+
+    def spent(self) -> float:
+        return self._spent
+
+    def everything(self) -> tuple[int, float]:
+        return self._everything
+
+
 def _add(sums: _Sums, model: tuple[str, str], price: Price, usage: Usage, calls: int) -> None:
     is_long = bool(price.long_prompt) and prompt_of(usage) > price.long_prompt * max(1, calls)
     key = (*model, is_long)
@@ -265,7 +314,7 @@ def _add(sums: _Sums, model: tuple[str, str], price: Price, usage: Usage, calls:
     sums[key].add(usage, calls)
 
 
-def _account(books: Sequence[_Book]) -> Account:
+def _account(books: Sequence[_Book | _Closed]) -> Account:
     counts = _together([book.counts for book in books])
     usage = Usage()
     for book in books:
@@ -279,6 +328,7 @@ def _account(books: Sequence[_Book]) -> Account:
         turns=counts.turns,
         calls=counts.calls,
         hidden_calls=counts.calls - counts.turns,
+        estimated_turns=counts.estimated,
         measured=Measured(
             prompt, usage.input, usage.cache_read, usage.cache_write, usage.output, spent, _pct(usage.cache_read, prompt)
         ),
@@ -301,13 +351,7 @@ def _account(books: Sequence[_Book]) -> Account:
 def _together(several: Sequence[Counts]) -> Counts:
     total = Counts(times=deque())
     for each in several:
-        total.turns += each.turns
-        total.calls += each.calls
-        total.faults += each.faults
-        total.refaults += each.refaults
-        total.retrieving += each.retrieving
-        total.breaks += each.breaks
-        total.times += each.times
+        total.include(each)
     return total
 
 

@@ -18,6 +18,10 @@ _OUTPUT = 5.0
 """What a token of a reply costs, in tokens of a prompt, where no price is known: the ratio of most lists."""
 
 
+def no_bound() -> None:
+    """A check that never raises."""
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     now: float
@@ -30,8 +34,13 @@ class Moment:
     """How many tokens the provider counts for one of ours."""
     pinned: frozenset[Chain] = frozenset()
     """Messages whose steps never leave."""
+    messages_stay: bool = False
+    """No message leaves, only pages in them: what a provider's rules always allow."""
     summaries: Mapping[int, str] = field(default_factory=dict)
     """What was written about the steps up to a number, by that number."""
+
+    check: Callable[[], None] = no_bound
+    """Called in every loop over messages: raises where the plan takes too long."""
 
     def retrieval(self, prompt: int) -> float:
         """What one retrieval costs beside a prompt of so many tokens, in uncached input tokens."""

@@ -7,13 +7,15 @@ model says that rewriting what stands behind them costs less than reading them o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hotset.nouns.knobs import Knobs
-from hotset.nouns.window import Cause, Line, Plan, Table
-from hotset.window.birth import births
+from hotset.nouns.window import Cause, Form, Line, Plan, Shown, Table
+from hotset.window.birth import births, rebirths
 from hotset.window.evict import evict
+from hotset.window.leave import Departure, mend
 from hotset.window.moment import Moment
-from hotset.window.weighing import by_message, weigh
+from hotset.window.weighing import Weighed, by_message, weigh
 
 __all__ = ["Moment", "latest_sent", "plan"]
 
@@ -22,25 +24,40 @@ def plan(lines: Sequence[Line], table: Table, knobs: Knobs, moment: Moment) -> P
     """Pure: the same arguments give the same plan, on any machine."""
     here = {line.chain for line in lines}
     shown = dict(table.shown)
-    if not all(spot.chain in here for spot in shown):  # seldom: the line was rewound
-        shown = {spot: row for spot, row in shown.items() if spot.chain in here}
+    if not all(spot.chain in here and not row.is_back for spot, row in shown.items()):  # seldom: the line was rewound
+        shown = {spot: row for spot, row in shown.items() if spot.chain in here and not row.is_back}
     sent = latest_sent(lines, table)
     came = weigh(lines, by_message(shown.values()), sent, _lost(sent, table, moment))
-    fresh = births(came, knobs, moment)
+    came, mended = _all_back(came) if moment.messages_stay else mend(came, knobs, moment)
+    back: list[Shown] = []
+    if mended.cause:
+        mended.rows += [replace(row, cause=mended.cause) for row in rebirths(came, knobs, moment)]
+        left = [row for spot, row in shown.items() if spot.position not in came.rows[spot.chain]]
+        back = [replace(row, form=Form.FULL, text=b"", tokens=row.whole, cause=mended.cause, time=moment.now) for row in left]
+        for row in left:
+            del shown[row.spot]
+    fresh = [*mended.rows, *births(came.after(mended.rows), knobs, moment)]
     departure = evict(came.after(fresh), knobs, moment)
     goes = came.after([*fresh, *departure.rows])
     shown.update((row.spot, row) for row in (*fresh, *departure.rows))
-    changed = {row.spot.chain for row in departure.rows}
+    changed = {row.spot.chain for row in (*back, *mended.rows, *departure.rows)}
     kept = next((index for index, line in enumerate(lines[: sent + 1]) if line.chain in changed), sent + 1)
     return Plan(
         shown=shown,
-        fresh=(*fresh, *departure.rows),
-        stubs=tuple(departure.stubs),
+        fresh=(*back, *fresh, *departure.rows),
+        stubs=(*mended.stubs, *departure.stubs),
         tokens=goes.total,
         whole=sum(goes.wholes),
         kept=goes.sums[kept],
-        broke=departure.cause if kept <= sent else None,
+        broke=mended.cause or (departure.cause if kept <= sent else None),
     )
+
+
+def _all_back(came: Weighed) -> tuple[Weighed, Departure]:
+    """Every message is in the conversation again, and none may leave."""
+    gone = {line.chain for line in came.lines if came.gone(line) is not None}
+    steps = tuple(step._replace(sticky=True) for step in came.steps)
+    return replace(came.with_back(gone), steps=steps), Departure(Cause.REWOUND if gone else None)
 
 
 def latest_sent(lines: Sequence[Line], table: Table) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Line, Spot, Stub
 from hotset.window.arguments import Use, arguments, names_path, spoken
+from hotset.window.moment import no_bound
 from hotset.window.names import apart, coined, within
 from hotset.window.preview.opaque import is_opaque
 from hotset.window.preview.trouble import alarms, is_trouble
@@ -40,9 +41,17 @@ _CALLED_WEIGHS = 4
 """How much more a name counts that a call used than one that a result mentioned: it was acted upon."""
 
 
-def stub_of(spots: Sequence[Spot], lines: Sequence[Line], turns: tuple[int, int], kind: str, time: float) -> Stub:
+def stub_of(
+    spots: Sequence[Spot],
+    lines: Sequence[Line],
+    turns: tuple[int, int],
+    kind: str,
+    time: float,
+    *,
+    check: Callable[[], None] = no_bound,
+) -> Stub:
     """What is known of lines that leave together."""
-    paths, others, called = _commonest(lines)
+    paths, others, called = _commonest(lines, check)
     topics = (paths + others)[:_TOPICS]
     return Stub(
         id=_id(spots),
@@ -76,6 +85,11 @@ def reference(stub: Stub) -> str:
     )
 
 
+def tells_of(told: str, spots: Sequence[Spot]) -> bool:
+    """Does this stand in place of these pages, and of no others?"""
+    return bare(told).endswith(f'retrieve_context(id="{_id(spots)}")]')
+
+
 def _new(words: Iterable[str], told: Iterable[str]) -> list[str]:
     """Those that stand in nothing that is told already."""
     known = " ".join(told)
@@ -104,7 +118,7 @@ def bare(told: str) -> str:
     return told.partition("\n")[0]
 
 
-def entries(steps: Iterable[tuple[int, Sequence[Line]]], knobs: Knobs) -> Iterator[str]:
+def entries(steps: Iterable[tuple[int, Sequence[Line]]], knobs: Knobs, check: Callable[[], None] = no_bound) -> Iterator[str]:
     """The log of steps that leave together: for each its number, what the model said and called, and how it went.
 
     The arguments of calls stand as they were written, because later calls repeat them more than anything else. A name that was
@@ -112,6 +126,7 @@ def entries(steps: Iterable[tuple[int, Sequence[Line]]], knobs: Knobs) -> Iterat
     """
     told: set[str] = set()
     for number, lines in steps:
+        check()
         text = "\n".join(_entry(number, lines, knobs, told))
         told.update(coined(text))
         yield text
@@ -195,11 +210,12 @@ def _error(text: str) -> str:
     return next((" ".join(line.split()) for line in found), "")
 
 
-def _commonest(lines: Sequence[Line]) -> tuple[list[str], list[str], list[str]]:
+def _commonest(lines: Sequence[Line], check: Callable[[], None]) -> tuple[list[str], list[str], list[str]]:
     """Paths, other names, and the names that calls used, each the most frequent first; of those alike, one."""
     found: Counter[str] = Counter()
     called: Counter[str] = Counter()
     for line in lines:
+        check()
         for piece in line.pieces:
             if piece.kind in (Kind.IMAGE, Kind.THINKING):
                 continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -101,12 +101,37 @@ SPECS = (
 
 OUR_TOOLS = frozenset(spec.name for spec in SPECS)
 
-_SIGN = SPECS[0].description.partition(",")[0].encode()
+_SIGN_LENGTH = 40  # characters of a description; clients cut the end of long ones
+
+
+def has_twin(raw: bytes, specs: Sequence[ToolSpec]) -> bool:
+    """True if this tool or namespace of a client's, as JSON, holds one of these tools of ours, which it has over MCP.
+
+    Clients put something in front of its name; the description is ours.
+    """
+    return any(spec.name.encode() in raw and _sign(spec) in raw for spec in specs)
 
 
 def brings_ours(tools: Iterable[Tool]) -> bool:
-    """Does the client have our tools by itself, over MCP? Clients give them names of their own, or put them into a namespace."""
-    return any(_SIGN in tool.raw for tool in tools)
+    """True if the client has our tools over MCP and the model sees them from the start."""
+    return any(has_twin(tool.raw, SPECS[:1]) and not _is_deferred(tool.raw) for tool in tools)
+
+
+def _sign(spec: ToolSpec) -> bytes:
+    """How its description begins, also over MCP, where "this conversation" is "a conversation"."""
+    return spec.description.partition(" this conversation")[0][:_SIGN_LENGTH].encode()
+
+
+def _is_deferred(raw: bytes) -> bool:
+    """True if the model sees this tool, or the twin of ours in this namespace, only after a search for tools."""
+    match msgspec.json.decode(raw):
+        case {"tools": [*several]}:
+            inner = [each for each in several if has_twin(msgspec.json.encode(each), SPECS[:1])]
+        case {"function": function}:
+            inner = [function]
+        case tool:
+            inner = [tool]
+    return all(isinstance(each, dict) and each.get("defer_loading") is True for each in inner)
 
 
 def parse_call(name: str, arguments: bytes) -> Retrieval:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -52,8 +52,10 @@ class Weighed:
         return own.get(WHOLE) if own else None
 
     def is_resident(self, step: Step) -> bool:
-        """Has it not left yet?"""
-        return any(True for _ in self.stubbable(step)) if step.sticky else self.gone(self.lines[step.first]) is None
+        """Has something of it not left yet that could leave?"""
+        if all(self.gone(line) is not None for line in self.inside(step)):
+            return False
+        return not step.sticky or any(True for _ in self.stubbable(step))
 
     def stubbable(self, step: Step) -> Iterator[tuple[Spot, int]]:
         """The results in a step that could become stubs, with their tokens as shown."""
@@ -62,6 +64,8 @@ class Weighed:
                 continue
             line = self.lines[index]
             own = self.rows.get(line.chain, {})
+            if WHOLE in own:
+                continue
             for position, piece in enumerate(line.pieces):
                 row = own.get(position)
                 tokens = piece.tokens if row is None else row.tokens
@@ -79,6 +83,12 @@ class Weighed:
             for line, whole, weight in zip(self.lines, self.wholes, self.weights, strict=True)
         ]
         return replace(self, rows=together, weights=weights, sums=_sums(weights))
+
+    def with_back(self, chains: Container[Chain]) -> Weighed:
+        """The same conversation with these messages in it again, should they have left."""
+        rows = {chain: _without_whole(own) if chain in chains else own for chain, own in self.rows.items()}
+        weights = [_weight(line, rows, whole) for line, whole in zip(self.lines, self.wholes, strict=True)]
+        return replace(self, rows=rows, weights=weights, sums=_sums(weights))
 
 
 def weigh(lines: Sequence[Line], rows: Rows, sent: int = -1, lost: Cause | None = None) -> Weighed:
@@ -104,6 +114,10 @@ def _weight(line: Line, rows: Rows, whole: int) -> int:
     if gone is not None:
         return gone.tokens
     return whole - sum(line.pieces[position].tokens - row.tokens for position, row in own.items())
+
+
+def _without_whole(rows: Mapping[int, Shown]) -> dict[int, Shown]:
+    return {position: row for position, row in rows.items() if position != WHOLE}
 
 
 def _sums(weights: Sequence[int]) -> list[int]:

@@ -98,12 +98,12 @@ def _longest(nodes: Sequence[Node]) -> list[Node]:
         depths[node.chain] = depths.get(node.parent, 0) + 1
         if depths[node.chain] >= depths.get(tip, 0):
             tip = node.chain
-    path: list[Node] = []
-    while tip in built:
-        path.append(built[tip])
+    path: dict[Chain, Node] = {}
+    while tip in built and tip not in path:
+        path[tip] = built[tip]
         tip = built[tip].parent
     line = _beside(asides.get(ROOT, []))
-    for node in reversed(path):
+    for node in reversed(path.values()):
         line += [node, *_beside(asides.get(node.chain, []))]
     return line
 

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 _LOOPBACK = ("127.0.0.1", "localhost")
 _PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+_PI_EXTENSION = Path(__file__).resolve().parents[2] / "data" / "pi_extension.ts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class Profile:
     """Variables that hold JSON; ours is laid over what is there."""
     arguments: tuple[str, ...] = ()
     """Put right behind the command."""
+    bare: frozenset[str] = frozenset()
+    """Subcommands that talk to no model and take no arguments of ours."""
     key: str = ""
     """The variable with the API key; without it, `keyless` takes the place of `arguments`."""
     keyless: tuple[str, ...] = ()
@@ -102,11 +105,10 @@ PROFILES = (
     Profile(
         "pi",
         frozenset({"pi"}),
-        # pi itself reads neither; an extension can.
+        # pi itself reads neither; the extension does.
         {"OPENAI_BASE_URL": "{openai}", "ANTHROPIC_BASE_URL": "{root}"},
-        caveat="pi takes no address from the environment, so nothing is kept unless an extension (pi -e FILE) calls "
-        'pi.registerProvider("openai", {baseUrl: process.env.OPENAI_BASE_URL}), '
-        'and "anthropic" likewise with ANTHROPIC_BASE_URL',
+        arguments=("-e", str(_PI_EXTENSION)),
+        bare=frozenset({"install", "remove", "uninstall", "update", "list", "config"}),
     ),
 )
 
@@ -140,7 +142,8 @@ def set_up(command: Sequence[str], root: str, env: Mapping[str, str], upstream_h
     """The variables and arguments with which this command goes through the proxy at `root`."""
     profile = profile_of(command[0])
     has_key = not profile.key or bool(env.get(profile.key))
-    arguments = tuple(_fill(text, root) for text in (profile.arguments if has_key else profile.keyless))
+    texts = profile.arguments if has_key else profile.keyless
+    arguments = () if len(command) > 1 and command[1] in profile.bare else tuple(_fill(text, root) for text in texts)
     changed = {name: _fill(text, root) for name, text in profile.env.items()}
     if profile.home in upstream_hosts:
         changed |= {name: text for name, text in profile.at_home.items() if name not in env}

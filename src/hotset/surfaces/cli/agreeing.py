@@ -7,6 +7,7 @@ import sys
 import click
 
 from hotset.errors import BadInput
+from hotset.surfaces.cli.terminal import harmless
 
 yes = click.option("--yes", is_flag=True, help="Do not ask; for scripts.")
 
@@ -17,4 +18,4 @@ def agreed(question: str, *, yes: bool) -> bool:
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise BadInput("nobody is here to be asked; say it with --yes")
-    return click.confirm(question, default=False, err=True)
+    return click.confirm(harmless(question), default=False, err=True)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -189,10 +192,16 @@ def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     target = path.resolve()  # a link stays a link
     draft = target.with_name(f".{target.name}.hotset")
+    was = target.stat() if target.exists() else None
+    draft.unlink(missing_ok=True)  # of a run that was killed
     try:
-        draft.write_bytes(text.encode())
-        if target.exists():
-            shutil.copymode(target, draft)
+        # Keys may stand in it: nobody else may read the draft either.
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if was else 0o666), "wb") as file:
+            file.write(text.encode())
+            if was is not None:
+                with suppress(PermissionError):  # of a file of another user's
+                    os.fchown(file.fileno(), was.st_uid, was.st_gid)
+                os.fchmod(file.fileno(), stat.S_IMODE(was.st_mode))
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)

@@ -58,7 +58,7 @@ def off(chosen: Chosen) -> int:
 @as_json
 def show(chosen: Chosen, *, as_json: bool) -> int:
     """The file as it stands, and which of the memories that it refers to no longer hold."""
-    with opened(chosen, makes=True) as memories:
+    with opened(chosen, lists=True) as memories:
         is_on, text = memories.continuity.is_on, memories.continuity.text()
         named = {id: _standing(memories, id) for id in ids_in(text or "")}
     if as_json:
@@ -72,7 +72,7 @@ def show(chosen: Chosen, *, as_json: bool) -> int:
         say(f"there is no CONTINUITY.md; to keep one: {chosen.hint('continuity on')}", quiet=chosen.quiet)
     elif not is_on:
         say(f"\nit is not kept up to date; to keep it: {chosen.hint('continuity on')}", quiet=chosen.quiet)
-    return FOUND if text is None else OK
+    return OK
 
 
 @continuity.command(epilog=examples("hotset continuity accept"))

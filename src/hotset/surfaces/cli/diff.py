@@ -17,7 +17,7 @@ from hotset.runtime.difference import Change, Difference, Spliced, difference
 from hotset.store.port import Store
 from hotset.surfaces.cli import meant
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
-from hotset.surfaces.cli.terminal import count, emit, emit_json, one_line, plain, say, shortened, width
+from hotset.surfaces.cli.terminal import count, emit, emit_json, field, one_line, plain, say, shortened, width
 from hotset.window.ledger import prompt_of
 
 _FIRST_LINES = 3
@@ -41,16 +41,18 @@ _CAUSES = {
 }
 
 
-@click.command(epilog=examples("hotset diff last 12", "hotset diff s3f9a 12 --full", "hotset diff last last --json"))
-@click.argument("session")
-@click.argument("turn")
+@click.command(
+    epilog=examples("hotset diff", "hotset diff last 12", "hotset diff s3f9a 12 --full", "hotset diff last last --json")
+)
+@click.argument("session", default="last")
+@click.argument("turn", default="last")
 @of_project
 @click.option("--full", is_flag=True, help="Whole contents instead of first lines.")
 @as_json
 def diff(chosen: Chosen, session: str, turn: str, *, full: bool, as_json: bool) -> None:
     """What was sent to the provider in one turn, instead of what the client sent.
 
-    SESSION is an id, the beginning of one, or `last`; TURN is its number, or `last`.
+    SESSION is an id, the beginning of one, or `last`; TURN is its number, or `last`. Both are `last` by default.
     """
     config = chosen.config()
     with meant.reading(config) as store:
@@ -72,13 +74,14 @@ def turn_meant(store: Store, session: Session, typed: str) -> Turn:
     turns = list(store.turns(session.id))
     found = turns[-1:] if typed == "last" else [turn for turn in turns if turn.number == int(typed)]
     if not found:
-        raise NotFound(f"{session.id} has no turn {typed}; it has {count(len(turns), 'turn')}")
+        upto = f"; did you mean {turns[-1].number}, its last" if turns else ""
+        raise NotFound(f"{session.id} has no turn {typed}; it has {count(len(turns), 'turn')}{upto}")
     return found[0]
 
 
 def _lines(store: Store, told: Difference, full: bool) -> Iterator[str]:
     turn = told.turn
-    yield click.style(f"{turn.session}  turn {turn.number}  {plain(turn.model)}", bold=True)
+    yield click.style(f"{turn.session}  turn {turn.number}  {field(turn.model)}", bold=True)
     if not told.planned:
         yield "went out as it came, byte for byte"
         return
@@ -94,19 +97,19 @@ def _lines(store: Store, told: Difference, full: bool) -> Iterator[str]:
         yield from _spliced_lines(spliced, full)
     if told.tools:
         yield ""
-        yield f"beside the client's tools, {len(told.tools)} of ours: {', '.join(told.tools)}"
+        yield f"beside the client's tools, {len(told.tools)} of ours: {', '.join(map(field, told.tools))}"
     if told.retrievals:
         yield ""
         yield f"in this turn the model asked for something back {_times(len(told.retrievals))}; the client saw nothing of it:"
         for each in told.retrievals:
             asked = " ".join(str(each.detail.get(name, "")) for name in ("tool", "id")).rstrip()
-            yield f"  {plain(asked)}  {each.detail.get('tokens', 0):,} tokens"
+            yield f"  {field(asked)}  {each.detail.get('tokens', 0):,} tokens"
     if told.uses:
         yield ""
         yield f"in this turn the model used the toolbox {_times(len(told.uses))}; the client saw nothing of it:"
         for each in told.uses:
             failed = "  failed" if each.detail.get("failed") else ""
-            yield f"  {plain(str(each.detail.get('tool', '')))}  {each.detail.get('bytes', 0):,} bytes{failed}"
+            yield f"  {field(str(each.detail.get('tool', '')))}  {each.detail.get('bytes', 0):,} bytes{failed}"
 
 
 def _total(told: Difference) -> str:
@@ -116,6 +119,12 @@ def _total(told: Difference) -> str:
     sent, whole = prompt_of(told.bill.sent), prompt_of(told.bill.whole)
     share = f" ({100 * sent / whole:.0f} %)" if whole else ""
     calls = f" over {told.bill.calls} calls" if told.bill.calls > 1 else ""
+    if told.bill.usage.estimated:
+        count = f"{prompt_of(told.bill.usage):,}{calls}"
+        return (
+            f"instead of {whole:,} tokens we sent {sent:,}{share}; the provider reported no usage, by our count it was {count}\n"
+            "all figures are estimated, in the provider's tokens"
+        )
     return (
         f"instead of {whole:,} tokens we sent {sent:,}{share}; the provider measured {prompt_of(told.bill.usage):,}{calls}\n"
         "all figures but the measured one are estimated, in the provider's tokens"
@@ -133,7 +142,7 @@ def _change_lines(store: Store, change: Change, full: bool) -> Iterator[str]:
     pages = change.pages if full or len(change.pages) <= _PAGES_NAMED else change.pages[:_PAGES_NAMED]
     for page in pages:
         if len(change.pages) > 1:
-            yield f"    {page.id}  turn {page.turn}  {page.kind} {plain(page.tool)}".rstrip()
+            yield f"    {page.id}  turn {page.turn}  {page.kind} {field(page.tool)}".rstrip()
         yield from _text_lines(_text(store, page), "-", "red", None if full else _FIRST_LINES if len(change.pages) == 1 else 1)
     if len(pages) < len(change.pages):
         yield f"    … and {count(len(change.pages) - len(pages), 'page')} more"
@@ -143,7 +152,7 @@ def _change_lines(store: Store, change: Change, full: bool) -> Iterator[str]:
 def _name(change: Change) -> str:
     if len(change.pages) == 1:
         page = change.pages[0]
-        return plain(f"{page.id}  turn {page.turn}  {page.kind} {page.tool}").rstrip()
+        return f"{page.id}  turn {page.turn}  {page.kind} {field(page.tool)}".rstrip()
     turns = sorted({page.turn for page in change.pages})
     span = f"turns {turns[0]}-{turns[-1]}" if len(turns) > 1 else f"turn {turns[0]}" if turns else "messages"
     return f"{span}  {count(len(change.pages), 'page')}"
@@ -190,7 +199,7 @@ def _document(store: Store, told: Difference, full: bool) -> dict[str, Any]:
         "model": told.turn.model,
         "changed": bool(told.changes or told.spliced or told.tools),
         "estimated": {"sent": prompt_of(bill.sent), "whole": prompt_of(bill.whole)} if bill else None,
-        "measured": {"sent": prompt_of(bill.usage), "calls": bill.calls} if bill else None,
+        "measured": {"sent": prompt_of(bill.usage), "calls": bill.calls, "estimated": bill.usage.estimated} if bill else None,
         "changes": [
             {
                 "form": change.form,

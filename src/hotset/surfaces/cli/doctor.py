@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 
 import click
 
+from hotset.config import Config
 from hotset.surfaces.cli.checks import folder, proxy, routing, store
 from hotset.surfaces.cli.checks.finding import Finding, Level, Scene
 from hotset.surfaces.cli.ending import FAILED, FOUND, OK
@@ -28,10 +30,7 @@ def doctor(chosen: Chosen, as_json: bool) -> int:
     Trouble here is silent: the agent works, only nothing is kept. Exits with 0 where all is well, 1 for a warning,
     2 for a failure. With --quiet only troubles are shown.
     """
-    config = chosen.config()
-    address = read_note(config.folder)
-    scene = Scene(config, os.environ, time.time(), address, ask(address) if address else None)
-    findings = [finding for check in _CHECKS for finding in check(scene)]
+    findings = examine(chosen.config(), os.environ)
     worst = max((finding.level for finding in findings), key=list(Level).index, default=Level.OK)
     if as_json:
         emit_json({"level": worst, "findings": findings})
@@ -40,6 +39,13 @@ def doctor(chosen: Chosen, as_json: bool) -> int:
             if not (chosen.quiet and finding.level is Level.OK):
                 _tell(finding)
     return _EXITS[worst]
+
+
+def examine(config: Config, env: Mapping[str, str]) -> list[Finding]:
+    """What every check finds, for an agent with this environment."""
+    address = read_note(config.folder)
+    scene = Scene(config, env, time.time(), address, ask(address) if address else None)
+    return [finding for check in _CHECKS for finding in check(scene)]
 
 
 def _tell(finding: Finding) -> None:

@@ -27,8 +27,10 @@ def run(command: click.Command, arguments: Sequence[str]) -> int:
         error.show()
         return FAILED
     except (click.ClickException, click.Abort, HotsetError, OSError) as error:
+        from hotset.surfaces.cli.terminal import say  # noqa: PLC0415 - not for a help page
+
         sentence, code = _told(error)
-        click.echo(f"hotset: {sentence}", err=True)
+        say(f"hotset: {sentence}")
     return code if isinstance(code, int) else OK
 
 

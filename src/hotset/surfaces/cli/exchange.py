@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 import click
 
-from hotset.errors import BadInput
+from hotset.errors import BadInput, BadRow
 from hotset.sealing import VERSION
 from hotset.store.exchange import read_lines, write_lines
 from hotset.store.port import Row
@@ -57,18 +57,46 @@ def export(chosen: Chosen, session: str | None, output: str, *, with_secrets: bo
 @click.command("import", epilog=examples("hotset import all.jsonl", "cat session.jsonl | hotset import -"))
 @click.argument("file", metavar="F")
 @of_project
+@click.option("--with-gaps", is_flag=True, help="Also where messages follow others that were lost: the store was repaired.")
 @as_json
-def import_(chosen: Chosen, file: str, as_json: bool) -> None:
-    """Take in what `hotset export` wrote; what is there already stays. All of it, or nothing."""
+def import_(chosen: Chosen, file: str, *, with_gaps: bool, as_json: bool) -> None:
+    """Take in what `hotset export` wrote; what is there already stays.
+
+    Nothing is changed where the file is cut off or wrong. An import that is broken off can be run again: it adds the rest.
+    """
     store = SqliteStore.open(chosen.config().folder)
     try:
-        with _source(file) as lines, counting("importing", None, quiet=chosen.quiet) as counter:
-            new = store.load(counter.over(read_lines(lines)))
+        with _source(file) as source, counting("importing", None, quiet=chosen.quiet) as counter:
+            lines = _Lines(source)
+            try:
+                new = store.load(counter.over(read_lines(lines)), gaps=with_gaps)
+            except BadRow as error:
+                raise BadInput(f"line {lines.of_row(error.row)}: {error.why}; nothing was changed") from error
     finally:
         store.close()
     if as_json:
         emit_json({"rows": counter.count, "new": new})
     say(f"{count(counter.count, 'row')} read, {new:,} of them new", quiet=chosen.quiet)
+
+
+class _Lines:
+    """The lines of an export. Behind its header each is a row, but for empty ones."""
+
+    def __init__(self, source: Iterable[bytes]) -> None:
+        self._source = source
+        self._empty: list[int] = []
+
+    def __iter__(self) -> Iterator[bytes]:
+        for number, line in enumerate(self._source, 1):
+            if not line.strip():
+                self._empty.append(number)
+            yield line
+
+    def of_row(self, row: int) -> int:
+        line = row + 1
+        for empty in self._empty:
+            line += empty <= line
+        return line
 
 
 def _source(file: str) -> BinaryIO:
@@ -77,6 +105,10 @@ def _source(file: str) -> BinaryIO:
 
 def _write_whole(path: Path, lines: Iterable[bytes]) -> None:
     """A file that is there whole or not at all, and that only its owner can read: it holds conversations."""
+    if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
+        with path.open("wb") as device:
+            device.writelines(lines)
+        return
     draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

@@ -38,6 +38,22 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(f"hotset.surfaces.cli.{module}"), attribute)
         return command
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = self.near(ctx, args[0])
+            if not near:
+                raise
+            names = " or ".join(f"{ctx.command_path} {name}" for name in near)
+            raise click.UsageError(f"No such command {args[0]!r}. Did you mean {names}?", ctx) from error
+
+    def near(self, ctx: click.Context, typed: str) -> list[str]:
+        """The commands that may have been meant."""
+        from difflib import get_close_matches  # noqa: PLC0415 - for those who mistype
+
+        return get_close_matches(typed, self.list_commands(ctx), 3, 0.5)
+
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, section in self._sections.items():
             with formatter.section(title):

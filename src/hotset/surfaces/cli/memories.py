@@ -11,7 +11,7 @@ import click
 
 from hotset.errors import HotsetError, NotFound
 from hotset.nouns.progress import Progress, silent
-from hotset.store.folder import DATABASE
+from hotset.store.folder import has_store
 from hotset.surfaces.cli import meant
 from hotset.surfaces.cli.options import Chosen
 from hotset.surfaces.cli.terminal import console, say
@@ -30,12 +30,20 @@ def as_text(typed: str) -> str:
 
 
 @contextmanager
-def opened(chosen: Chosen, *, makes: bool = False) -> Iterator[Memories]:
-    """The project's memories. Looking must not make a store: a project without one is told so, unless something is kept now."""
+def opened(chosen: Chosen, *, makes: bool = False, lists: bool = False) -> Iterator[Memories]:
+    """The project's memories. Looking must not make a store: a project without one is told so, unless something is kept now.
+
+    A list of a project without one is an empty list.
+    """
     from hotset.runtime.memories import open_memories  # noqa: PLC0415 - a quarter of a second; help should not pay for it
 
     config = chosen.config()
-    if not makes and not (config.folder / DATABASE).exists():
+    if lists:
+        is_there = has_store(config.folder)
+        with meant.empty_where_missing(config, is_there=is_there) as there, open_memories(there) as memories:
+            yield memories
+        return
+    if not makes and not has_store(config.folder):
         raise NotFound(
             f"nothing is remembered yet for {config.project}; sessions have to go through hotset ({chosen.hint('wrap AGENT')}), "
             f"or say something yourself: {chosen.hint('memory add TEXT')}"
@@ -45,9 +53,9 @@ def opened(chosen: Chosen, *, makes: bool = False) -> Iterator[Memories]:
 
 
 @contextmanager
-def looking(chosen: Chosen, *, no_encode: bool) -> Iterator[Memories]:
+def looking(chosen: Chosen, *, no_encode: bool, lists: bool = False) -> Iterator[Memories]:
     """The same, for a command that reads: sessions that went on become memories first."""
-    with opened(chosen) as memories:
+    with opened(chosen, lists=lists) as memories:
         if not no_encode:
             catch_up(memories, chosen)
         yield memories

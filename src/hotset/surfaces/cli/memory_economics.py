@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hotset.nouns.turn import Event
-from hotset.surfaces.cli.ending import FOUND, OK
+from hotset.surfaces.cli.ending import OK
 from hotset.surfaces.cli.memories import as_text, opened, session_named
 from hotset.surfaces.cli.memory_telling import ago, wrapped
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
@@ -50,15 +50,15 @@ def economics(chosen: Chosen, *, session: str, limit: int, as_json: bool) -> int
     against loading everything. Where a limit is crossed, memories are shown in another way from then on: that is told with its
     effect.
     """
-    with opened(chosen) as memories:
+    with opened(chosen, lists=True) as memories:
         found = memories.upkeep.economics(session_named(chosen, session))[:limit]
     if as_json:
         emit_json([_document(each) for each in found])
     elif found:
         _tell(found, time.time())
     if not found:
-        say("no agent was told of memories yet", quiet=chosen.quiet)
-    return OK if found else FOUND
+        say(f"no agent was told of memories yet; come back after a session: {chosen.hint('wrap AGENT')}", quiet=chosen.quiet)
+    return OK
 
 
 def _tell(found: Sequence[SessionEconomics], now: float) -> None:

@@ -199,7 +199,7 @@ def forget(chosen: Chosen, ids: tuple[str, ...], *, why: str, erase: bool, yes: 
 @as_json
 def restore(chosen: Chosen, ids: tuple[str, ...], *, run: str, as_json: bool) -> int:
     """Bring back what was forgotten or rolled back. Without IDS: what can be brought back."""
-    with opened(chosen) as memories:
+    with opened(chosen, lists=not ids and not run) as memories:
         if not ids and not run:
             gone = list(memories.list(standings=frozenset({Standing.FORGOTTEN}), limit=None))
             return _tell_gone(gone, chosen, as_json=as_json)
@@ -297,7 +297,7 @@ def consolidate(chosen: Chosen, *, no_encode: bool, as_json: bool) -> int:
 @as_json
 def undo(chosen: Chosen, run: str, *, as_json: bool) -> int:
     """Take back what one piece of work changed: memories are again as they were before. Without RUN: what can be taken back."""
-    with opened(chosen) as memories:
+    with opened(chosen, lists=not run) as memories:
         if not run:
             return _tell_runs(memories.upkeep.runs(), chosen, as_json=as_json)
         undone = memories.upkeep.undo(run)
@@ -372,9 +372,9 @@ def _tell_gone(gone: list[Memory], chosen: Chosen, *, as_json: bool) -> int:
     elif gone:
         tell_list(gone, time.time())
         say(f"\nbring one back: {chosen.hint(f'memory restore {gone[0].id}')}", quiet=chosen.quiet)
-    else:
-        say("nothing is forgotten", quiet=chosen.quiet)
-    return OK if gone else FOUND
+    if not gone:
+        say(f"nothing is forgotten; see what is remembered: {chosen.hint('memory list')}", quiet=chosen.quiet)
+    return OK
 
 
 def _tell_runs(runs: Sequence[tuple[str, int, float]], chosen: Chosen, *, as_json: bool) -> int:
@@ -383,6 +383,6 @@ def _tell_runs(runs: Sequence[tuple[str, int, float]], chosen: Chosen, *, as_jso
     elif runs:
         table(("run", "when", "memories"), [(run, moment(when), f"{versions:,}") for run, versions, when in runs])
         say(f"\ntake one back: {chosen.hint(f'memory undo {runs[0][0]}')}", quiet=chosen.quiet)
-    else:
-        say("nothing that can be taken back", quiet=chosen.quiet)
-    return OK if runs else FOUND
+    if not runs:
+        say(f"nothing that can be taken back; see what is remembered: {chosen.hint('memory list')}", quiet=chosen.quiet)
+    return OK

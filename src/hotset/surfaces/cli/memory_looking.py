@@ -68,7 +68,7 @@ def list_(
     earliest = when_meant("--since", since, now)[0] if since else None
     latest = when_meant("--until", until, now)[1] if until else None
     standings = frozenset(Standing if standing == "any" else {Standing(standing)} if standing else ())
-    with looking(chosen, no_encode=no_encode) as memories:
+    with looking(chosen, no_encode=no_encode, lists=True) as memories:
         found = list(
             memories.list(
                 kinds=frozenset(map(MemoryKind, kinds)),
@@ -79,16 +79,17 @@ def list_(
                 limit=limit + 1,
             )
         )
+        narrowed = bool(kinds or topic or since or until or standing) or (not found and has_any(memories))
     listed = found[:limit]
     if as_json:
         emit_json(listed)
     elif listed:
         tell_list(listed, now)
     if not listed:
-        say(f"no such memory{_others(chosen, kinds, topic, since, until, standing)}", quiet=chosen.quiet)
+        say(f"{'no such memory' if narrowed else 'nothing is remembered yet'}{_others(chosen, narrowed)}", quiet=chosen.quiet)
     elif len(found) > limit:
         say(f"\nand more; show them with --limit, or find one: {chosen.hint('memory search WORDS')}", quiet=chosen.quiet)
-    return OK if listed else FOUND
+    return OK
 
 
 @click.command(
@@ -145,9 +146,10 @@ def search(
 
     Words such as "yesterday", "last week" or "in March" narrow the search to that time.
     """
-    with looking(chosen, no_encode=no_encode) as memories:
+    with looking(chosen, no_encode=no_encode, lists=True) as memories:
         index_up(memories, chosen)
         recall = memories.recall(" ".join(query), task=task or "", kinds=kinds, most=limit).recall
+        is_empty = not recall.items and not has_any(memories)
     items = recall.items[:limit]
     if as_json:
         emit_json([_found(each) for each in items])
@@ -158,9 +160,11 @@ def search(
     if recall.lacking:
         lacking = ", ".join(sorted(recall.lacking))
         say(f"hotset: searched without {lacking}, which did not answer in time; the order may be worse", quiet=chosen.quiet)
-    if not items:
+    if is_empty:
+        say(f"nothing is remembered yet{_others(chosen)}", quiet=chosen.quiet)
+    elif not items:
         say(f"nothing is remembered of that; see what there is: {chosen.hint('memory list')}", quiet=chosen.quiet)
-    return OK if items else FOUND
+    return OK if items or is_empty else FOUND
 
 
 @click.command(
@@ -178,12 +182,15 @@ def timeline(
     chosen: Chosen, query: tuple[str, ...], *, topics: tuple[str, ...], max_tokens: int, no_encode: bool, as_json: bool
 ) -> int:
     """What was done and decided lately, and what is under way: what an agent is told when it asks."""
-    with looking(chosen, no_encode=no_encode) as memories:
+    with looking(chosen, no_encode=no_encode, lists=True) as memories:
         told = memories.timeline(" ".join(query), topics=topics, max_tokens=max_tokens)
     if as_json:
         emit_json(_fields(told))
-    else:
+    elif told.text.strip():
         emit(plain(told.text))
+    if not told.text.strip():
+        what = "nothing of that is remembered" if query or topics else "nothing is remembered yet"
+        say(f"{what}{_others(chosen, query, topics)}", quiet=chosen.quiet)
     return OK
 
 
@@ -229,7 +236,7 @@ def graph(chosen: Chosen, id: str, *, depth: int, as_dot: bool, no_encode: bool,
 
     if as_dot and as_json:
         raise click.UsageError("--dot and --json do not go together")
-    with looking(chosen, no_encode=no_encode) as memories:
+    with looking(chosen, no_encode=no_encode, lists=not id) as memories:
         root = memories.get(id).id if id else None
         drawn = memories.graph(root or "", depth=depth)
     linked = {end for link in drawn.links for end in (link.of, link.to)}
@@ -242,9 +249,11 @@ def graph(chosen: Chosen, id: str, *, depth: int, as_dot: bool, no_encode: bool,
     else:
         for line in tree(shown, drawn.links, root):
             emit(shortened(line, width()))
-    if not drawn.links:
+    if not drawn.links and not drawn.memories:
+        say(f"nothing is remembered yet{_others(chosen)}", quiet=chosen.quiet)
+    elif not drawn.links:
         say(f"no links yet; find what memories have in common: {chosen.hint('memory consolidate')}", quiet=chosen.quiet)
-    return OK if drawn.links or root else FOUND
+    return OK
 
 
 def when_meant(option: str, typed: str, now: float) -> tuple[float | None, float | None]:
@@ -258,6 +267,10 @@ def when_meant(option: str, typed: str, now: float) -> tuple[float | None, float
     if said.words or (said.since is None and said.until is None):
         raise BadInput(f'{option} {typed!r}: say 12h, 2d or 1w, a date like 2026-11-15, or words such as "last week"')
     return (said.since if said.since is not None else said.until), (said.until if said.until is not None else now)
+
+
+def has_any(memories: Memories) -> bool:
+    return next(iter(memories.list(standings=frozenset(Standing), limit=1)), None) is not None
 
 
 def _others(chosen: Chosen, *narrowed: object) -> str:

@@ -10,7 +10,7 @@ import click
 
 from hotset.surfaces.cli import meant
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
-from hotset.surfaces.cli.terminal import emit_json, say
+from hotset.surfaces.cli.terminal import emit, emit_json, plain
 from hotset.window.gist import gist
 
 
@@ -23,7 +23,7 @@ from hotset.window.gist import gist
 @of_project
 @as_json
 def recall(chosen: Chosen, id: str, as_json: bool) -> None:
-    """The exact bytes of one page, on stdout.
+    """The exact bytes of one page, on stdout. A terminal shows control codes instead of obeying them.
 
     ID is a page's id or the beginning of one, a tool call's id (its result is meant), or content's SHA-256.
     """
@@ -34,10 +34,11 @@ def recall(chosen: Chosen, id: str, as_json: bool) -> None:
     if as_json:
         emit_json({"page": page, "gist": about, "digest": address, "size": len(content), **_told(content)})
         return
+    if sys.stdout.isatty():  # what moves the cursor is shown and not done; a file or a pipe gets the bytes
+        emit(plain(content.decode("utf-8", "replace")).removesuffix("\n"))
+        return
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
-    if sys.stdout.isatty() and not content.endswith(b"\n"):
-        say()
 
 
 def _told(content: bytes) -> dict[str, Any]:

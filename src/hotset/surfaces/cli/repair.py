@@ -11,12 +11,12 @@ import click
 from hotset.dialects import DIALECTS
 from hotset.errors import BadInput, Malformed, NotFound
 from hotset.nouns.message import DialectName, Message
-from hotset.store.folder import DATABASE
+from hotset.store.folder import has_store
 from hotset.store.repair import RepairReport
 from hotset.store.repair import repair as repair_store
 from hotset.surfaces.cli.ending import FOUND
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
-from hotset.surfaces.cli.terminal import count, counting, emit, emit_json, say
+from hotset.surfaces.cli.terminal import count, counting, emit, emit_json, harmless, say
 
 _STREAMED = (b"event:", b"data:", b":")
 _ARRAYS = {DialectName.OPENAI_RESPONSES: b"input"}
@@ -32,7 +32,7 @@ def repair(chosen: Chosen, yes: bool, as_json: bool) -> int | None:
     The damaged file stays beside it. Stop the proxy first. Exits with 1 where something could not be saved.
     """
     config = chosen.config()
-    if not (config.folder / DATABASE).exists():
+    if not has_store(config.folder):
         raise NotFound(f"nothing is kept yet for {config.project} (in {config.folder}); there is nothing to repair")
     if not yes:
         _ask(f"Make the store in {config.folder} anew from what is intact of it? The damaged file is kept.")
@@ -49,7 +49,7 @@ def repair(chosen: Chosen, yes: bool, as_json: bool) -> int | None:
 def _ask(question: str) -> None:
     if not sys.stdin.isatty():
         raise BadInput("repair asks before it begins, and nobody is there to answer; say --yes")
-    click.confirm(question, abort=True, err=True)
+    click.confirm(harmless(question), abort=True, err=True)
 
 
 def _tell(report: RepairReport) -> None:

@@ -9,11 +9,11 @@ import click
 
 from hotset.runtime.ledger import Savings, SessionAccount, empty_ledger
 from hotset.runtime.ledger import savings as saved_in
-from hotset.store.folder import DATABASE
+from hotset.store.folder import has_store
 from hotset.surfaces.cli import meant
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.sessions import moment_meant
-from hotset.surfaces.cli.terminal import count, emit, emit_json, money, plain, say, shortened, width
+from hotset.surfaces.cli.terminal import count, emit, emit_json, field, money, say, shortened, width
 from hotset.window.ledger import Account, Saved
 
 _HEADINGS = (
@@ -39,42 +39,53 @@ _SHORTEST_TITLE = 24
 def savings(chosen: Chosen, session: str | None, since: str | None, as_json: bool) -> None:
     """What was saved: the provider's own count beside what sending everything would have cost.
 
-    Measured is what the provider reported, at list prices. Estimated is what was never sent: our count of it under the same
-    cache rules, set right by how far our count was off for what was sent.
+    Measured is what the provider reported, at list prices; our own count, marked ~, where it reported nothing. Estimated is what
+    was never sent: our count of it under the same cache rules, set right by how far our count was off for what was sent.
     """
     config = chosen.config()
     earliest = moment_meant(since, time.time()) if since else None
-    if session is None and not (config.folder / DATABASE).exists():
+    if session is None and not has_store(config.folder):
         found = Savings(empty_ledger(config).total(), (), 0)  # looking must not make a store
     else:
         with meant.reading(config) as store:
             found = saved_in(store, config, meant.session_id(store, session), earliest)
     if as_json:
         emit_json({"since": earliest, "total": found.total, "uncounted": found.uncounted, "sessions": found.sessions})
-        return
     if not found.sessions:
         when = " since then" if since else ""
         say(f"no turn was paid for{when} yet; come back after a session: {chosen.hint('wrap claude')}", quiet=chosen.quiet)
-    else:
-        if len(found.sessions) > 1:
-            for line in _table(found.sessions, found.total, width()):
-                emit(line)
-            emit("")
-        for line in _lines(found.total):
-            emit(line)
+    if as_json:
+        return
+    for line in _told(found):
+        emit(line)
     if found.uncounted:
         say(
             f"\n{_without_bill(found.uncounted)}",
             quiet=chosen.quiet,
         )
+    if found.total.estimated_turns and found.sessions:
+        say(f"\n{_estimated(found.total)}", quiet=chosen.quiet)
     if found.total.unlisted:
-        say(f"* no list price is known for {', '.join(map(plain, found.total.unlisted))}: a guess stands in", quiet=chosen.quiet)
+        say(f"* no list price is known for {', '.join(map(field, found.total.unlisted))}: a guess stands in", quiet=chosen.quiet)
+
+
+def _told(found: Savings) -> Iterator[str]:
+    if len(found.sessions) > 1:
+        yield from _table(found.sessions, found.total, width())
+        yield ""
+    if found.sessions:
+        yield from _lines(found.total)
 
 
 def _without_bill(turns: int) -> str:
     if turns == 1:
         return "1 more turn has no bill: no usage was reported, or it was not ours to plan"
     return f"{turns:,} more turns have no bill: no usage was reported, or they were not ours to plan"
+
+
+def _estimated(total: Account) -> str:
+    where = "" if total.estimated_turns == total.turns else f" for {total.estimated_turns:,} of {total.turns:,} turns"
+    return f"no usage was reported{where}: our own count stands in, estimated (~)"
 
 
 def _not_sent(saved: Saved) -> str:
@@ -88,11 +99,12 @@ def _lines(total: Account) -> Iterator[str]:
     hidden = f", {total.hidden_calls:,} of them hidden" if total.hidden_calls else ""
     breaks = ", ".join(f"{number} {cause}" for cause, number in total.breaks.items())
     mark = "*" if total.unlisted else ""
+    how = "measured" if not total.estimated_turns else "estimated" if total.estimated_turns == total.turns else "partly estimated"
     rows = (
         ("turns", f"{total.turns:,}", f"{count(total.calls, 'call')} to the provider{hidden}"),
-        ("sent", f"{measured.prompt:,} tokens", f"measured; {measured.cache_read_pct:.1f} % read from the provider's cache"),
+        ("sent", f"{measured.prompt:,} tokens", f"{how}; {measured.cache_read_pct:.1f} % read from the provider's cache"),
         ("everything", f"{estimated.prompt:,} tokens", f"estimated; {_not_sent(saved)}"),
-        ("cost", f"{money(measured.dollars)}{mark}", "measured, at list prices"),
+        ("cost", f"{money(measured.dollars)}{mark}", f"{how}, at list prices"),
         ("everything", f"{money(estimated.dollars)}{mark}", "estimated, under the same cache rules"),
         ("saved", f"{money(saved.dollars)}{mark}", f"estimated, {saved.dollars_pct:.1f} %"),
         ("prefix", f"kept on {total.prefix_kept_pct:.1f} %", f"of turns; breaks: {breaks or 'none'}"),
@@ -119,7 +131,7 @@ def _table(sessions: Sequence[SessionAccount], total: Account, wide: int) -> Ite
     for line in lines[: len(heads)]:
         yield click.style(line.rstrip(), bold=True)
     for line, each in zip(lines[len(heads) :], sessions, strict=False):
-        title = plain(each.session.title or each.session.key)
+        title = field(each.session.title or each.session.key)
         if beside >= _SHORTEST_TITLE:
             yield f"{line}{_GAP}{shortened(title, beside)}"
         else:
@@ -130,11 +142,12 @@ def _table(sessions: Sequence[SessionAccount], total: Account, wide: int) -> Ite
 
 def _cells(account: Account) -> tuple[str, ...]:
     mark = "*" if account.unlisted else ""
+    about = "~" if account.estimated_turns else ""
     return (
         f"{account.turns:,}",
-        f"{account.measured.prompt:,}",
+        f"{about}{account.measured.prompt:,}",
         f"{account.estimated.prompt:,}",
-        f"{money(account.measured.dollars)}{mark}",
+        f"{about}{money(account.measured.dollars)}{mark}",
         f"{money(account.estimated.dollars)}{mark}",
         f"{account.saved.dollars_pct:.0f} %",
     )

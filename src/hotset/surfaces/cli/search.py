@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
 
 from hotset.config import Config
-from hotset.errors import BadInput, HotsetError, NotFound
+from hotset.errors import BadInput, HotsetError
 from hotset.index.port import Index
 from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
 from hotset.nouns.page import Kind, Page, SessionId, including
@@ -19,7 +22,7 @@ from hotset.runtime.following import open_index
 from hotset.sealing import seal
 from hotset.sources.code.languages import LANGUAGES
 from hotset.sources.history import Find, find, follow
-from hotset.store.folder import DATABASE
+from hotset.store.folder import has_store
 from hotset.store.port import Store
 from hotset.surfaces.cli import meant
 from hotset.surfaces.cli.consenting import is_allowed
@@ -120,6 +123,10 @@ def search(
             _tell(each)
     for note in notes:
         say(f"hotset: {note}", quiet=chosen.quiet)
+    if not found and not _searches_code(config) and _holds_nothing(config):
+        start = f"start with: {chosen.hint('index')}, or {chosen.hint('wrap AGENT')}"
+        say(f"there is nothing to search yet for {config.project}; {start}", quiet=chosen.quiet)
+        return OK
     if not found:
         say(f"nothing found for {shortened(asked.words, _MOST_ECHOED)!r}; {_advice(asked)}", quiet=chosen.quiet)
     if code_is_missing:
@@ -139,20 +146,33 @@ def _kinds(typed: str | None) -> tuple[frozenset[str], frozenset[Sort]]:
     raise BadInput(f"--kind {typed}: pages are {', '.join(Kind)}; languages are {', '.join(LANGUAGES)}")
 
 
+def _holds_nothing(config: Config) -> bool:
+    with meant.listing(config) as store:
+        return store.census().pages == 0
+
+
 def _searches_code(config: Config) -> bool:
     return is_allowed(config) and has_code(config.folder)
 
 
 def _search(config: Config, asked: Asked, quiet: bool) -> tuple[list[Found], list[str], bool]:
     """What is found, what is to be said of it, and whether it has to do without the phrase that was asked for."""
-    has_pages = Sort.PAGE in asked.sorts and (config.folder / DATABASE).exists() and config.search
+    has_pages = Sort.PAGE in asked.sorts and has_store(config.folder) and config.search
     searches_code = Sort.CODE in asked.sorts and _searches_code(config)
-    if not has_pages and not searches_code:
-        raise NotFound(f"there is nothing to search yet for {config.project}; start with: hotset index, or hotset wrap AGENT")
     notes = [] if config.search else [f"what was said is not indexed: {config.origins['search']} says that it should not be"]
+    if not has_pages and not searches_code:
+        return [], notes, False
     with ExitStack() as opened:
         embedding = config.embedding if has_pages else config.embedding.of_documents  # nothing but code is asked for otherwise
-        index = opened.enter_context(closing(open_index(config.folder, embedding, folds=False)))
+        try:
+            index = opened.enter_context(closing(open_index(config.folder, embedding, folds=False)))
+        except (HotsetError, OSError) as error:
+            if not has_pages or os.access(config.folder, os.W_OK):
+                raise
+            notes.append(f"searched with an index made for this once, and without the project's files: {error}")
+            searches_code = False
+            folder = Path(opened.enter_context(TemporaryDirectory(prefix="hotset-")))
+            index = opened.enter_context(closing(open_index(folder, embedding, folds=False)))
         store = opened.enter_context(meant.reading(config)) if has_pages else None
         if store is not None:
             notes += _caught_up(store, index, quiet)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -11,12 +12,15 @@ from itertools import islice
 import click
 
 from hotset.errors import BadInput
+from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Session
+from hotset.store.parents import Parent, parents_in
 from hotset.store.port import Store
-from hotset.surfaces.cli.meant import reading
+from hotset.surfaces.cli.meant import did_you_mean, listing
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import emit_json, moment, say, span, table
 
+_DEEPEST = 4  # steps to the right: a table has no room for more
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
@@ -30,6 +34,9 @@ class Line:
     last: float
     """When its last turn began or ended."""
     model: str
+    parent: SessionId | None = None
+    """The session that it belongs to, as a subagent or a continuation."""
+    kinship: str = ""
 
 
 @click.command(
@@ -41,24 +48,29 @@ class Line:
 @click.option("--agent", help="Only this agent's.")
 @as_json
 def sessions(chosen: Chosen, limit: int, since: str | None, agent: str | None, as_json: bool) -> None:
-    """The sessions of this project, newest first."""
+    """The sessions of this project, the one that was used last first; what belongs to another stands below it."""
     now = time.time()
+    config = chosen.config()
     earliest = moment_meant(since, now) if since else None
-    with reading(chosen.config()) as store:
-        newest_first = reversed([each for each in store.sessions() if agent in (None, each.agent)])
-        told = (describe(store, each) for each in newest_first)
-        lines = list(islice((line for line in told if earliest is None or line.last >= earliest), limit))
+    with listing(config) as store:
+        every = store.recent_sessions()
+        above = parents_in(store)
+        told = (describe(store, each, above.get(each.id)) for each in every if agent in (None, each.agent))
+        latest = list(islice((line for line in told if earliest is None or line.last >= earliest), limit))
+    lines = below_one_another(latest)
     if as_json:
-        emit_json(lines)
-        return
+        emit_json([line for line, _ in lines])
     if not lines:
-        say("no such session; see: hotset sessions", quiet=chosen.quiet)
+        near = did_you_mean(agent or "", {each.agent for each in every})
+        none = f"no session is kept yet for {config.project}; start one with: {chosen.hint('wrap AGENT')}"
+        say(none if not every else f"no such session; {near}see all: {chosen.hint('sessions')}", quiet=chosen.quiet)
+    if as_json or not lines:
         return
     table(
         ("session", "last", "agent", "model", "turns", "branches", "title"),
         [
             (
-                line.session.id,
+                f"{'  ' * (depth - 1)}└ {line.session.id}" if depth else line.session.id,
                 f"{span(now - line.last)} ago",
                 line.session.agent,
                 line.model,
@@ -66,14 +78,33 @@ def sessions(chosen: Chosen, limit: int, since: str | None, agent: str | None, a
                 str(line.branches),
                 line.session.title or line.session.key,
             )
-            for line in lines
+            for line, depth in lines
         ],
         right=(4, 5),
     )
-    say(f"\nLook at one with: {chosen.hint(f'show {lines[0].session.id}')}", quiet=chosen.quiet)
+    say(f"\nLook at one with: {chosen.hint(f'show {latest[0].session.id}')}", quiet=chosen.quiet)
 
 
-def describe(store: Store, session: Session) -> Line:
+def below_one_another(latest: Sequence[Line]) -> list[tuple[Line, int]]:
+    """Each with how deep it stands below another; a family stands where the one of it that was used last would."""
+    listed = {line.session.id: line for line in latest}
+    below: dict[SessionId | None, list[Line]] = {}
+    for line in latest:
+        below.setdefault(line.parent if line.parent in listed else None, []).append(line)
+    arranged: dict[SessionId, tuple[Line, int]] = {}
+    for line in latest:
+        top = line
+        while top.parent in listed:
+            top = listed[top.parent]
+        waiting = [] if top.session.id in arranged else [(top, 0)]
+        while waiting:
+            here, depth = waiting.pop()
+            arranged[here.session.id] = here, min(depth, _DEEPEST)
+            waiting += [(each, depth + 1) for each in reversed(below.get(here.session.id, []))]
+    return list(arranged.values())
+
+
+def describe(store: Store, session: Session, parent: Parent | None = None) -> Line:
     turns = list(store.turns(session.id))
     return Line(
         session=session,
@@ -81,6 +112,8 @@ def describe(store: Store, session: Session) -> Line:
         branches=len({turn.branch for turn in turns}),
         last=max((max(turn.started, turn.finished) for turn in turns), default=session.started),
         model=turns[-1].model if turns else "",
+        parent=parent.session if parent else None,
+        kinship=parent.kinship if parent else "",
     )
 
 

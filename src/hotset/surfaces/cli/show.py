@@ -12,12 +12,28 @@ import click
 import msgspec
 
 from hotset.errors import BadInput
+from hotset.nouns.bill import Bill
+from hotset.nouns.message import Usage
 from hotset.nouns.page import Kind, Page
 from hotset.nouns.turn import Node, Outcome, Session, Turn
+from hotset.store.parents import Parent, parents_in
 from hotset.store.port import Store, Where
 from hotset.surfaces.cli import meant
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
-from hotset.surfaces.cli.terminal import count, emit, emit_json, moment, one_line, plain, say, size, span, width
+from hotset.surfaces.cli.terminal import (
+    count,
+    emit,
+    emit_json,
+    field,
+    moment,
+    one_line,
+    plain,
+    say,
+    shortened,
+    size,
+    span,
+    width,
+)
 from hotset.window.ledger import prompt_of
 
 _ID_WIDTH, _KIND_WIDTH, _SIZE_WIDTH = 16, 13, 8
@@ -40,19 +56,24 @@ class Story:
     turns: tuple[Turn, ...]
     pages: dict[int, list[Page]]
     """By the turn that brought them."""
+    bills: dict[int, Bill]
+    """By the turn that they are of."""
+    parent: Parent | None
+    children: tuple[tuple[Session, Parent], ...]
+    """The sessions that belong to it, in the order in which they began."""
     forks: dict[int, int]
     """For each branch but the first, the turn after which it leaves an older line; 0 where it began anew."""
 
 
 @click.command(
     epilog=examples(
-        "hotset show last",
+        "hotset show",
         "hotset show s3f9a --turns 10-20",
         "hotset show last --kind tool_result --full",
         "hotset show last --json | jq '.turns[].model'",
     )
 )
-@click.argument("session")
+@click.argument("session", default="last")
 @of_project
 @click.option("--turns", metavar="A-B", help="Only these turns: 7, 3-9, 12- or -5.")
 @click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Only pages of this kind.")
@@ -61,7 +82,7 @@ class Story:
 def show(chosen: Chosen, session: str, *, turns: str | None, kind: str | None, full: bool, as_json: bool) -> None:
     """One session, turn by turn: what was said, called and read, and where it branched.
 
-    SESSION is an id, the beginning of one, or `last`.
+    SESSION is an id, the beginning of one, or `last`, the one that was used last, which is the default.
     """
     bounds = turn_range(turns) if turns else None
     with meant.reading(chosen.config()) as store:
@@ -71,7 +92,7 @@ def show(chosen: Chosen, session: str, *, turns: str | None, kind: str | None, f
             return
         for line in _lines(store, story, full):
             emit(line)
-        changed = _last_changed(store, story)
+        changed = _last_changed(story)
     shown = next((page.id for pages in story.pages.values() for page in pages), None)
     if shown is not None and not full:
         say(f"\nThe exact bytes of a page: {chosen.hint(f'recall {shown}')}", quiet=chosen.quiet)
@@ -85,14 +106,18 @@ def tell(store: Store, session: Session, bounds: tuple[int, int] | None, kind: K
         pages.setdefault(page.turn, []).append(page)
     low, high = bounds or (0, sys.maxsize)
     turns = tuple(turn for turn in store.turns(session.id) if low <= turn.number <= high and (not kind or turn.number in pages))
-    return Story(session, turns, pages, forks(store.nodes(session.id)))
+    told = {turn.number for turn in turns}
+    bills = {bill.turn: bill for bill in store.bills(session.id) if bill.turn in told}
+    above = parents_in(store)
+    children = tuple(
+        (each, above[each.id]) for each in store.sessions() if each.id in above and above[each.id].session == session.id
+    )
+    return Story(session, turns, pages, bills, above.get(session.id), children, forks(store.nodes(session.id)))
 
 
-def _last_changed(store: Store, story: Story) -> int:
+def _last_changed(story: Story) -> int:
     """The latest of these turns of which less was sent than the client said; 0 where there is none."""
-    told = {turn.number for turn in story.turns}
-    bills = (bill for bill in store.bills(story.session.id) if bill.turn in told)
-    return max((bill.turn for bill in bills if prompt_of(bill.sent) < prompt_of(bill.whole)), default=0)
+    return max((bill.turn for bill in story.bills.values() if prompt_of(bill.sent) < prompt_of(bill.whole)), default=0)
 
 
 def forks(nodes: Iterable[Node]) -> dict[int, int]:
@@ -116,19 +141,23 @@ def turn_range(typed: str) -> tuple[int, int]:
 def _lines(store: Store, story: Story, full: bool) -> Iterator[str]:
     session = story.session
     branches = len(story.forks) + 1
-    told = [session.id, session.agent, session.dialect, moment(session.started), count(len(story.turns), "turn")]
+    told = [session.id, field(session.agent), session.dialect, moment(session.started), count(len(story.turns), "turn")]
     if branches > 1:
         told.append(f"{branches} branches")
     yield click.style("  ".join(told), bold=True)
     if session.title:
-        yield plain(session.title)
+        yield field(session.title)
+    if story.parent is not None:
+        yield f"{story.parent.kinship} of {field(story.parent.session)}"
+    for child, link in story.children:
+        yield shortened(f"└ {child.id}  {link.kinship}  {field(child.title)}", width())
     branch = 0
     for turn in story.turns:
         yield ""
         if turn.branch != branch:
             branch = turn.branch
             yield click.style(_branch_line(branch, story.forks), fg="red")
-        yield _turn_line(turn)
+        yield _turn_line(turn, story.bills.get(turn.number))
         for page in story.pages.get(turn.number, []):
             yield from _page_lines(store, page, full)
 
@@ -140,33 +169,41 @@ def _branch_line(branch: int, forks: dict[int, int]) -> str:
     return f"── branch {branch}, " + (f"leaves after turn {after}" if after else "begins anew")
 
 
-def _turn_line(turn: Turn) -> str:
-    usage = turn.usage
-    told = [f"turn {turn.number}", turn.model, turn.outcome if turn.outcome is not Outcome.DONE else ""]
+def _turn_line(turn: Turn, bill: Bill | None) -> str:
+    told = [f"turn {turn.number}", field(turn.model), turn.outcome if turn.outcome is not Outcome.DONE else ""]
     if turn.error:
-        told.append(turn.error)
-    if sent := usage.input + usage.cache_read + usage.cache_write:
-        cached = f" ({usage.cache_read:,} cached)" if usage.cache_read else ""
-        told.append(f"{sent:,}{cached} → {usage.output:,} tokens")
+        told.append(field(turn.error))
+    if prompt_of(turn.usage):
+        told.append(_tokens(turn.usage))
+        if bill is not None and bill.calls > 1:  # the figure before is the last call's: the size of the context
+            told.append(f"billed for {bill.calls} calls: {_tokens(bill.usage)}")
+    elif bill is not None and bill.usage.estimated:
+        calls = f" for {bill.calls} calls" if bill.calls > 1 else ""
+        told.append(f"{_tokens(bill.usage)}{calls}, estimated")
     if turn.finished:
         told.append(span(turn.finished - turn.started))
     return click.style("  ".join(part for part in told if part), bold=True)
 
 
+def _tokens(usage: Usage) -> str:
+    cached = f" ({usage.cache_read:,} cached)" if usage.cache_read else ""
+    return f"{prompt_of(usage):,}{cached} → {usage.output:,} tokens"
+
+
 def _page_lines(store: Store, page: Page, full: bool) -> Iterator[str]:
     head = f"  {page.id:<{_ID_WIDTH}} {page.kind:<{_KIND_WIDTH}} {size(page.size):>{_SIZE_WIDTH}}  "
-    tool = f"{page.tool} " if page.tool else ""
+    tool = f"{field(page.tool)} " if page.tool else ""
     colour = _COLOURS.get(page.kind.family)
     if not page.media.startswith("text/") and page.media != "application/json":
-        yield click.style(head, fg=colour) + f"{tool}[{page.media}]"
+        yield click.style(head, fg=colour) + f"{tool}[{field(page.media)}]"
         return
     content = store.content(page.digest)
     if full:
-        yield click.style(f"{head}{plain(tool)}", fg=colour)
+        yield click.style(f"{head}{tool}", fg=colour)
         yield from (f"    {line}" for line in plain(content.decode("utf-8", "replace")).split("\n"))
         return
     room = max(20, width() - len(head) - len(tool))
-    yield click.style(head, fg=colour) + plain(tool) + one_line(content, room)
+    yield click.style(head, fg=colour) + tool + one_line(content, room)
 
 
 def _document(store: Store, story: Story, full: bool) -> dict[str, Any]:
@@ -176,11 +213,23 @@ def _document(store: Store, story: Story, full: bool) -> dict[str, Any]:
             told["content"] = store.content(page.digest).decode("utf-8", "replace")
         return told
 
+    def billed_of(turn: Turn) -> dict[str, Any] | None:
+        """What all calls of the turn came to; `usage` is what the client was told, the last call's."""
+        bill = story.bills.get(turn.number)
+        return {"calls": bill.calls, **msgspec.to_builtins(bill.usage)} if bill is not None else None
+
     return {
         "session": story.session,
+        "parent": story.parent.session if story.parent else None,
+        "kinship": story.parent.kinship if story.parent else "",
+        "children": [child.id for child, _ in story.children],
         "forks": {str(branch): turn for branch, turn in story.forks.items()},
         "turns": [
-            {**msgspec.to_builtins(turn), "pages": [page_of(page) for page in story.pages.get(turn.number, [])]}
+            {
+                **msgspec.to_builtins(turn),
+                "billed": billed_of(turn),
+                "pages": [page_of(page) for page in story.pages.get(turn.number, [])],
+            }
             for turn in story.turns
         ],
     }

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from hotset.config import Config
-from hotset.errors import NotFound
+from hotset.errors import NotFound, StoreFailed
 from hotset.index.port import FOLDER
 from hotset.nouns.turn import Event
 from hotset.runtime.ledger import Metrics, over_store
@@ -92,7 +92,7 @@ def status(chosen: Chosen, as_json: bool) -> None:
     config = chosen.config()
     address = read_note(config.folder)
     said = ask(address) if address else None
-    kept, indexed = _kept(config, (said or {}).get("index", ()))
+    kept, indexed, trouble = _kept(config, (said or {}).get("index", ()))
     on_disk = _bytes_below(config.folder)
     if as_json:
         proxy = {name: value for name, value in (said or {}).items() if name not in _OUR_OWN} or None
@@ -105,6 +105,7 @@ def status(chosen: Chosen, as_json: bool) -> None:
                 "window": config.window,
                 "proxy": proxy,
                 "store": kept.census if kept else None,
+                "trouble": trouble,
                 "index": indexed,
                 "metrics": kept.metrics if kept else None,
                 "alerts": [{"time": each.time, **each.detail} for each in kept.alerts] if kept else [],
@@ -118,8 +119,10 @@ def status(chosen: Chosen, as_json: bool) -> None:
     else:
         emit("proxy    none serves; start with: hotset up")
         emit(f"window   {switched(config.window)}")
+    if trouble:
+        emit(click.style(f"trouble  {plain(trouble)}", fg="red"))
     if kept is None:
-        emit(f"store    empty, in {config.folder}")
+        emit(f"store    {'cannot be read' if trouble else 'empty'}, in {config.folder}")
         _tell_index(indexed)
         return
     census = kept.census
@@ -137,6 +140,10 @@ def _tell_proxy(said: dict[str, Any], address: Address) -> None:
     emit(f"proxy    {address.root}")
     emit(f"serving  since {moment(said['started'])} ({span(said['uptime'])}), process {said['pid']}")
     told = f"{count(said['requests'], 'call')}, {said['kept']:,} kept, {said['bypassed']:,} bypassed"
+    if late := said.get("late"):
+        told += f", {late:,} answered before they were on disk"
+    if said.get("retried"):
+        told += f", {said['retried']:,} hidden tried again"
     emit(f"calls    {told}" + ("; ask: hotset doctor" if said["bypassed"] or said["store"] != "ok" else ""))
     if said["store"] != "ok":
         emit(f"keeping  nothing at the moment: {said['store']}")
@@ -190,13 +197,16 @@ def _tell_alerts(config: Config, standing: Sequence[Mapping[str, Any]], raised: 
         emit(click.style(f"alert    {moment(event.time)}  {told}", fg="yellow"))
 
 
-def _kept(config: Config, troubles: Sequence[str]) -> tuple[Kept | None, Indexed | None]:
+def _kept(config: Config, troubles: Sequence[str]) -> tuple[Kept | None, Indexed | None, str]:
+    """The last is what is wrong with the store."""
     try:
         with meant.reading(config) as store:
             kept = Kept(store.census(), *over_store(store, config, time.time() - _LATELY))
-            return kept, _indexed(config, store, troubles)
+            return kept, _indexed(config, store, troubles), store.only_read
     except NotFound:
-        return None, _indexed(config, None, troubles)
+        return None, _indexed(config, None, troubles), ""
+    except StoreFailed as error:
+        return None, _indexed(config, None, troubles), str(error)
 
 
 def _indexed(config: Config, store: Store | None, troubles: Sequence[str]) -> Indexed | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -19,25 +20,28 @@ T = TypeVar("T")
 _PIPE_WIDTH = 120
 _NARROWEST = 20
 _GAP = "  "
+_STYLED = re.compile(r"(\x1b\[(?:[012]|3[1-7])m)")  # what `click.style` writes for us
+_UNSEEN = re.compile("[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def say(text: str = "", *, quiet: bool = False) -> None:
     """A word to the person, not part of the data."""
     if not quiet:
-        click.echo(text, err=True)
+        click.echo(harmless(text), err=True)
 
 
 def emit(text: str) -> None:
     """Data."""
-    click.echo(text)
+    click.echo(harmless(text))
 
 
 def emit_json(value: Any) -> None:
     """Nouns, or anything made of them, as JSON."""
     import msgspec  # noqa: PLC0415 - only those who ask for JSON pay for it
 
-    emit(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    told = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    emit(_UNSEEN.sub(lambda found: _escaped(found[0]), told))
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -49,7 +53,7 @@ def console(*, stderr: bool = False) -> Console:
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[int] = ()) -> None:
     """A table on stdout. The last column gives way where the terminal is narrow; the others are always whole."""
-    cells = [[plain(cell) for cell in row] for row in rows]
+    cells = [[field(cell) for cell in row] for row in rows]
     widths = [max(len(row[index]) for row in (headings, *cells)) for index in range(len(headings))]
     room = max(_NARROWEST, width() - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1))
     for number, row in enumerate((headings, *cells)):
@@ -135,6 +139,26 @@ def moment(when: float) -> str:
 def plain(text: str) -> str:
     """Text that cannot move the cursor or recolour the terminal: what an agent read may carry control codes."""
     return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text.replace("\r\n", "\n"))
+
+
+def field(text: str) -> str:
+    """The same on one line: a name, a model, an error as one word of a line of ours."""
+    return plain(text).replace("\n", " ").replace("\t", " ")
+
+
+def harmless(text: str) -> str:
+    """Whatever goes to a terminal: of all that is not text, line ends, tabs and our own colours stay."""
+    return text if text.isprintable() else "".join(map(_kept_or_plain, _STYLED.split(text)))
+
+
+def _kept_or_plain(piece: str) -> str:
+    return piece if _STYLED.fullmatch(piece) else plain(piece)
+
+
+def _escaped(text: str) -> str:
+    """As JSON writes it where nobody could see it: C1 codes, marks that turn the direction, characters of no width."""
+    units = text.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def shortened(text: str, room: int) -> str:

@@ -20,13 +20,22 @@ PATIENCE = 60.0
 
 
 @contextmanager
+def looking(config: Config) -> Iterator[Toolbox]:
+    """For a command that looks: where nothing is kept yet, nothing is made."""
+    from hotset.surfaces.cli.meant import empty_where_missing  # noqa: PLC0415 - with the store
+
+    with empty_where_missing(config, is_there=config.folder.exists()) as there, opened(there) as toolbox:
+        yield toolbox
+
+
+@contextmanager
 def opened(config: Config) -> Iterator[Toolbox]:
     """For a command that looks, or calls one tool. Every use is in the audit."""
     from hotset.runtime.toolbox import Toolbox  # noqa: PLC0415 - a quarter of a second; help should not pay for it
     from hotset.runtime.toolbox_index import open_finding  # noqa: PLC0415
     from hotset.store.sqlite import SqliteStore  # noqa: PLC0415
 
-    with closing(SqliteStore.open(config.folder)) as store:
+    with closing(SqliteStore.open_to_look(config.folder)) as store:
 
         def happened(event: Event) -> None:
             store.keep(event)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
+from hotset.config import Config
 from hotset.errors import BadInput, NotFound
 from hotset.surfaces.cli import agreeing
 from hotset.surfaces.cli.ending import FOUND, OK
@@ -93,7 +96,12 @@ def add(
     else:
         entry = {"command": command[0], "args": list(command[1:]), **({"env": _pairs(env)} if env else {})}
     entry |= {"shared": True} if shared else {}
-    file = chosen.config().servers[-1 if here else 0]
+    config = chosen.config()
+    if "command" in entry and not _is_there(entry, config):
+        raise BadInput(
+            f"there is no program {command[0]!r} that could be started; check the name, or give its path. Nothing was added"
+        )
+    file = config.servers[-1 if here else 0]
     added = add_servers(file, {name: entry})
     if added.kept:
         raise BadInput(f"{name} stands in {file} already; take it out first: {chosen.hint(f'tools remove {name}')}")
@@ -129,12 +137,15 @@ def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
     """Allow a tool or a source that is new or has changed, after a look at what it says now."""
     from hotset.sources.tools.catalogue import State, diff, readable  # noqa: PLC0415 - with the toolbox
     from hotset.sources.tools.checking import compact  # noqa: PLC0415
+    from hotset.surfaces.cli.meant import did_you_mean  # noqa: PLC0415
 
     with opened(chosen.config()) as toolbox:
         stock(toolbox, chosen)
         waiting = toolbox.waiting(name)
         if not waiting:
-            say(f"nothing of {name} waits for approval", quiet=chosen.quiet)
+            names = {each for known in toolbox.catalogue.tools() for each in (known.tool.name, known.tool.source)}
+            near = "" if name in names else did_you_mean(name, names)
+            say(f"nothing of {name} waits for approval{f'; {near}' if near else ''}".rstrip(), quiet=chosen.quiet)
             return FOUND
         if waiting[0].state is State.UNAPPROVED:  # all of a skill is approved at once, or nothing
             emit(plain(f"{toolbox.instructions(waiting[0].tool.source)}\n"))
@@ -225,6 +236,15 @@ def _tell_new(chosen: Chosen) -> None:
         stock(toolbox, chosen, PATIENCE)
         number = sum(known.state is State.READY for known in toolbox.catalogue.tools())
     say(f"{count(number, 'tool')} can be found now; try: {chosen.hint('tools find WORDS')}", quiet=chosen.quiet)
+
+
+def _is_there(entry: dict[str, Any], config: Config) -> bool:
+    """True if the program can be started: by its name, or by its path, which begins in the project's folder."""
+    program = entry["command"]
+    if "${" in program:  # known when it starts
+        return True
+    path = entry.get("env", {}).get("PATH", config.environ.get("PATH"))
+    return shutil.which(str(config.project / program) if os.sep in program else program, path=path) is not None
 
 
 def _launched(entry: dict[str, Any]) -> str:

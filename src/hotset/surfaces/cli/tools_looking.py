@@ -14,10 +14,11 @@ from hotset.errors import BadInput, ToolFailed, ToolRefused
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, say, shortened, size, span, table, width
-from hotset.surfaces.cli.toolbox import opened, stock
+from hotset.surfaces.cli.toolbox import looking, opened, stock
 
 _MOST_LISTED = 200
 _MOST_TOLD = 10
+_NONE_KNOWN = "no tool is known yet; add some: {}"
 
 
 @click.command("list", epilog=examples("hotset tools list", "hotset tools list --source github", "hotset tools list --json"))
@@ -28,10 +29,12 @@ _MOST_TOLD = 10
 def list_(chosen: Chosen, source: str | None, limit: int, *, as_json: bool) -> int:
     """Every tool that is known, with its state and its use."""
     from hotset.sources.tools.life import tier  # noqa: PLC0415 - with the toolbox
+    from hotset.surfaces.cli.meant import did_you_mean  # noqa: PLC0415
 
-    with opened(chosen.config()) as toolbox:
+    with looking(chosen.config()) as toolbox:
         stock(toolbox, chosen)
-        known = [each for each in toolbox.catalogue.tools() if source in (None, each.tool.source)]
+        every = list(toolbox.catalogue.tools())
+        known = [each for each in every if source in (None, each.tool.source)]
         lives = toolbox.registry.lives({each.tool.name: each.tool.origin for each in known})
     now = time.time()
     if as_json:
@@ -52,10 +55,13 @@ def list_(chosen: Chosen, source: str | None, limit: int, *, as_json: bool) -> i
                 for each in known
             ]
         )
-        return OK if known else FOUND
-    if not known:
-        say(f"no tool is known yet; add some: {chosen.hint('tools import')}", quiet=chosen.quiet)
-        return FOUND
+    if not every:
+        say(_NONE_KNOWN.format(chosen.hint("tools import")), quiet=chosen.quiet)
+    elif not known:
+        near = did_you_mean(source or "", {each.tool.source for each in every})
+        say(f"no such source; {near}see all: {chosen.hint('tools list')}", quiet=chosen.quiet)
+    if as_json or not known:
+        return OK
     rows = [
         (
             each.tool.name,
@@ -86,9 +92,10 @@ def find(chosen: Chosen, query: tuple[str, ...], source: tuple[str, ...], limit:
     from hotset.sources.tools.checking import compact  # noqa: PLC0415 - with the toolbox
     from hotset.sources.tools.likelihood import UNLIKELY  # noqa: PLC0415
 
-    with opened(chosen.config()) as toolbox:
+    with looking(chosen.config()) as toolbox:
         stock(toolbox, chosen)
         found = toolbox.look_for(" ".join(query), limit, source)
+        is_empty = next(iter(toolbox.catalogue.tools()), None) is None
     ghosts = found.ghosts
     fits = any(ghost.score >= UNLIKELY for ghost in ghosts)
     if as_json:
@@ -124,13 +131,15 @@ def find(chosen: Chosen, query: tuple[str, ...], source: tuple[str, ...], limit:
         emit(click.style("      ", dim=True) + click.style(plain(name), fg="cyan"))
         emit(f"      {plain(shortened(_first_line(known.tool.description), max(40, width() - 6)))}")
         say(f"      it came with this project and needs approval: {chosen.hint(f'tools approve {name}')}", quiet=chosen.quiet)
-    if not fits:
+    if is_empty:
+        say(_NONE_KNOWN.format(chosen.hint("tools import")), quiet=chosen.quiet)
+    elif not fits:
         nearest = "nothing fits well, and these are only the nearest" if ghosts else "no tool fits"
         say(
             f"{nearest}; ask in other words, or for one --source; see what there is: {chosen.hint('tools list')}",
             quiet=chosen.quiet,
         )
-    return OK if ghosts or found.waiting else FOUND
+    return OK if ghosts or found.waiting or is_empty else FOUND
 
 
 @click.command(
@@ -177,7 +186,7 @@ def status(chosen: Chosen, *, as_json: bool) -> int:
     from hotset.sources.tools.sweeping import summary  # noqa: PLC0415
 
     config = chosen.config()
-    with opened(config) as toolbox:
+    with looking(config) as toolbox:
         stock(toolbox, chosen)
         known = list(toolbox.catalogue.tools())
         summed = summary(toolbox.registry.lives().values(), time.time())
@@ -197,6 +206,8 @@ def status(chosen: Chosen, *, as_json: bool) -> int:
                 "troubles": troubles,
             }
         )
+        if not known:
+            say(_NONE_KNOWN.format(chosen.hint("tools import")), quiet=chosen.quiet)
         return OK
     told = ", ".join(f"{number:,} {state}" for state, number in sorted(states.items()))
     emit(
@@ -223,6 +234,8 @@ def status(chosen: Chosen, *, as_json: bool) -> int:
         f"lives: {summed.active:,} active, {summed.inactive:,} inactive"
         + (f"; next to leave: {summed.next_to_evict}" if summed.next_to_evict else "")
     )
+    if not known:
+        say(_NONE_KNOWN.format(chosen.hint("tools import")), quiet=chosen.quiet)
     whole = {each.tool.source for each in waiting if each.state is State.UNAPPROVED}  # approved at once, or not at all
     asking = {each.tool.source if each.tool.source in whole else each.tool.name: each for each in reversed(waiting)}
     for name, each in sorted(asking.items())[:_MOST_TOLD]:
@@ -242,11 +255,13 @@ def graph(chosen: Chosen, form: str, output: Path | None) -> int:
     from hotset.sources.tools.graph_drawing import Picture, to_dot, to_json, to_svg  # noqa: PLC0415 - with the toolbox
     from hotset.sources.tools.life import tier  # noqa: PLC0415
 
-    with opened(chosen.config()) as toolbox:
+    with looking(chosen.config()) as toolbox:
         now = time.time()
         tiers = {name: tier(life, now) for name, life in toolbox.registry.lives().items()}
         picture = Picture(toolbox.graph.tools(), toolbox.graph.edges(), tiers)
     drawn = {"svg": to_svg, "dot": to_dot, "json": to_json}[form](picture)
+    if not picture.uses:
+        say(f"no tool was used yet; find one with: {chosen.hint('tools find WORDS')}", quiet=chosen.quiet)
     if output is None:
         emit(drawn.rstrip("\n"))
     else:

@@ -34,7 +34,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "Look": {
         "status": Entry("status:status", "Is a proxy serving, and what is kept."),
         "doctor": Entry("doctor:doctor", "Find out why nothing is kept, and what to do."),
-        "sessions": Entry("sessions:sessions", "The sessions of this project, newest first."),
+        "sessions": Entry("sessions:sessions", "The sessions of this project, last used first."),
         "show": Entry("show:show", "One session, turn by turn."),
         "savings": Entry("savings:savings", "What was saved, in tokens and money."),
         "diff": Entry("diff:diff", "One turn: what was sent instead of what came."),
@@ -53,7 +53,18 @@ GROUPS: dict[str, dict[str, Entry]] = {
 }
 
 
+_OF_COMMANDS = ("memory", "tools", "continuity")
+
+
 class Tree(LazyGroup):
+    def near(self, ctx: click.Context, typed: str) -> list[str]:
+        """Those of a group, too: `timeline` may be `memory timeline`."""
+        groups = ((name, self.get_command(ctx, name)) for name in _OF_COMMANDS)
+        inside = [
+            f"{name} {typed}" for name, each in groups if isinstance(each, click.Group) and typed in each.list_commands(ctx)
+        ]
+        return inside or super().near(ctx, typed)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)

@@ -16,13 +16,15 @@ from hotset.surfaces.cli.terminal import count, counting, emit_json, say, size, 
 def verify(chosen: Chosen, as_json: bool) -> int | None:
     """Check every byte that is kept. Changes nothing; exits with 1 where something is damaged."""
     with meant.reading(chosen.config()) as store:
-        census = store.census()
+        census, missing = store.census(), store.missing()
         with counting("checking", None, quiet=chosen.quiet) as counter:
             damages = list(counter.over(store.verify()))
     if as_json:
         emit_json({"ok": not damages, "census": census, "damages": damages})
     elif damages:
         table(("what", "id", "why"), [(each.what, each.id, each.why) for each in damages])
+    if missing:
+        say(missing, quiet=chosen.quiet)  # the table may cut it short
     if damages:
         say(
             f"{count(len(damages), 'thing')} damaged; the rest is whole. Save it with: {chosen.hint('repair')}",

@@ -36,6 +36,7 @@ class Engine:
     def __init__(self, config: Config, open_store: Callable[[], Store]) -> None:
         self.config = config
         self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(_tell)
         self._thread = threading.Thread(target=self._run, name="hotset-memory", daemon=True)
         self._process = os.getpid()
         self._closing = threading.Lock()
@@ -45,7 +46,7 @@ class Engine:
         self._told: set[str] = set()
         self._thread.start()
         self.machine = self._submit(_started(config, open_store)).result(_START_SECONDS)
-        atexit.register(self.close)
+        atexit.register(self._close_at_exit)
 
     def wait(self, work: Work[_T]) -> _T:
         """Blocks until the work is done. Raises `MemoryClosed`, and what the work raises."""
@@ -121,12 +122,18 @@ class Engine:
                 return
             ending = asyncio.run_coroutine_threadsafe(self._end(), self._loop)
             self._closed = True
-        atexit.unregister(self.close)
+        atexit.unregister(self._close_at_exit)
         try:
             ending.result(_END_SECONDS)
         finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_END_SECONDS)
+
+    def _close_at_exit(self) -> None:
+        try:
+            self.close()
+        except Exception as error:  # nobody is left who could catch it, and Python would write it on stderr
+            _log.warning("the memory did not end well: %s", type(error).__name__)
 
     def _submit(self, work: Work[_T]) -> concurrent.futures.Future[_T]:
         if not self.alive:
@@ -146,6 +153,12 @@ class Engine:
         await _cancelled(self._walks)  # first: what they leave behind is kept while the machine closes
         await self.machine.close()
         await _cancelled(asyncio.all_tasks() - {asyncio.current_task()})
+
+
+def _tell(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What nobody awaited. asyncio's own log goes to stderr where a program set up none, and quotes what it is about."""
+    error = context.get("exception")
+    _log.error("a fault in the background: %s", type(error).__name__ if error is not None else context.get("message", ""))
 
 
 async def _cancelled(tasks: Collection[asyncio.Task[Any] | None]) -> None:

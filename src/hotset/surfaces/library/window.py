@@ -41,7 +41,8 @@ class Said:
     calls: tuple[ToolCall, ...]
     stop: str
     usage: Usage
-    """Summed over all calls of the turn."""
+    """The last call's, whose prompt is the size of the context. After several calls `document["usage"]["hotset"]` has the sum
+    that was billed."""
     document: Mapping[str, Any]
     """The reply in the provider's own form."""
 

@@ -136,7 +136,7 @@ def _tool(
 
     schema = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
     keeps = name in (REMEMBER, FORGET)
-    return Tool(name, title, description, schema, answered, reads=not keeps, keeps=keeps)
+    return Tool(name, title, description, schema, answered, reads=not keeps, keeps=keeps, asks=not keeps)
 
 
 def _budget(default: int) -> dict[str, Any]:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Self
 
 from hotset import tokens
 from hotset.config import Config
-from hotset.errors import HotsetError, NotFound
+from hotset.errors import HotsetError, NotFound, StoreMoved
 from hotset.index.port import Index
 from hotset.nouns.finding import Query
 from hotset.nouns.page import SessionId
 from hotset.runtime.following import open_index
 from hotset.sources.code.consent import consent
 from hotset.sources.code.parsing import GRAMMARS, Parsers
-from hotset.store.folder import DATABASE
+from hotset.store.folder import has_store
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.project_index import has_code, index_folder
@@ -77,7 +77,7 @@ class Project:
     @property
     def store(self) -> Store:
         """Raises `NotFound` while nothing is kept."""
-        if not (self._config.folder / DATABASE).exists():
+        if not has_store(self._config.folder):
             raise NotFound(
                 "nothing is kept of this project's conversations yet: they have to go through hotset (hotset wrap AGENT)"
             )
@@ -85,8 +85,13 @@ class Project:
 
     @property
     def keeping(self) -> Store:
-        """The store, made where there is none."""
+        """The store, made where there is none, and opened anew where its file was moved or replaced."""
         with self._opening:
+            try:
+                self._store.version()
+            except StoreMoved:
+                self._store.close()
+                del self._store
             return self._store
 
     def memories(self, *, makes: bool = False) -> Memories:
@@ -96,16 +101,16 @@ class Project:
         return self._memories
 
     def session(self, named: str) -> SessionId | None:
-        """The session of that id, key or beginning of an id; the latest one where none is named. Raises `NotFound`."""
-        every = list(self.store.sessions())
+        """The session of that id, key or beginning of an id; the one used last where none is named. Raises `NotFound`."""
+        every = self.store.recent_sessions()
         if not named:
             said = [each.id for each in every if not _NOT_SAID.fullmatch(each.key)]
-            return said[-1] if said else None
+            return said[0] if said else None
         exact = [each.id for each in every if named in (each.id, each.key)]
         found = exact or [each.id for each in every if each.id.startswith(named)]
         if len(found) != 1:
             told = "several sessions begin" if found else "no session begins"
-            latest = ", ".join(each.id for each in every[-3:])
+            latest = ", ".join(each.id for each in every[:3])
             raise NotFound(f"{told} with {named[:80]!r}; the latest are {latest}; search_history finds others by what was said")
         return found[0]
 
@@ -126,7 +131,7 @@ class Project:
 
     @cached_property
     def _store(self) -> Store:
-        return self._opened.enter_context(closing(SqliteStore.open(self._config.folder)))
+        return self._opened.enter_context(closing(SqliteStore.open_to_look(self._config.folder)))
 
     @cached_property
     def _index(self) -> Index:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from hotset import __version__
-from hotset.errors import HotsetError
+from hotset.errors import HotsetError, NotFound
 
 MODERN = "2026-07-28"
 HANDSHAKES = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
@@ -57,6 +57,8 @@ class Tool:
     """It changes nothing, and looks only at what is on this machine."""
     keeps: bool = False
     """It changes only what hotset itself keeps, and what it changes can be brought back."""
+    asks: bool = False
+    """It looks for something by name or words: that there is no such thing is an answer, not an error."""
     waits: bool = False
     """It may take as long as somebody else takes: other questions are answered meanwhile, and from several threads."""
 
@@ -171,7 +173,7 @@ class Server:
         try:
             said = self._tools[name].call(arguments or {}, session)
         except HotsetError as error:
-            said = Said(f"[hotset: {error}]", failed=True)
+            said = Said(f"[hotset: {error}]", failed=not (self._tools[name].asks and isinstance(error, NotFound)))
         content: Any = [{"type": "text", "text": said.text}] if said.content is None else _in_one_line(said.content)
         structured = {} if said.structured is None else {"structuredContent": _in_one_line(said.structured)}
         return {"content": content, **structured, "isError": said.failed}

@@ -89,7 +89,7 @@ def _use(toolbox: Toolbox, store: Callable[[], Store], knobs: Knobs, given: Mapp
     wanted = parse_use(msgspec.json.encode(given))
     used = toolbox.use(wanted.name, wanted.arguments, session=session)
     if not used.ran:
-        return Said(used.text)
+        return Said(used.text, failed=True)
     text = used.text
     shown = alone(text.encode("utf-8", "replace"), used.tool.name, msgspec.json.encode(given.get("arguments")), knobs)
     if shown is not None and _is_kept(used, text, store, session):

@@ -14,7 +14,7 @@ import msgspec
 
 from hotset.errors import Malformed
 from hotset.nouns.finding import Filter, Query
-from hotset.nouns.retrieval import MAX_TOKENS, Place
+from hotset.nouns.retrieval import MAX_TOKENS, Place, Regex, Retrieve
 from hotset.runtime.retrieval import answer, event_of
 from hotset.sources.code.languages import LANGUAGES
 from hotset.sources.code.opening import below
@@ -25,6 +25,7 @@ from hotset.surfaces.mcp.arguments import Arguments
 from hotset.surfaces.mcp.project import Project
 from hotset.surfaces.mcp.protocol import Said, Tool
 from hotset.tokens import count
+from hotset.window.slice.regex import refused
 from hotset.window.tools import RANGE, RETRIEVE, SEARCH, SPECS, parse_call
 
 INSTRUCTIONS = (
@@ -136,9 +137,8 @@ def _of_history(project: Project, name: str, description: str, schema: dict[str,
     if name == SEARCH:
         properties["session"] = {**_TEXT, "default": "all", "description": "only this session's, by its id"}
     told = {**schema, "properties": properties}
-    return Tool(
-        name, _TITLES[name], description.replace("this conversation", "a conversation"), told, partial(_recall, project, name)
-    )
+    said = description.replace("this conversation", "a conversation")
+    return Tool(name, _TITLES[name], said, told, partial(_recall, project, name), asks=True)
 
 
 def _recall(project: Project, name: str, given: Mapping[str, Any], _session: str) -> Said:
@@ -149,6 +149,8 @@ def _recall(project: Project, name: str, given: Mapping[str, Any], _session: str
     else:
         call = parse_call(name, msgspec.json.encode({key: value for key, value in given.items() if key != "session"}))
         here = Place(project.session(session))
+    if isinstance(call, Retrieve) and isinstance(call.how, Regex) and (why := refused(call.how.pattern)):
+        raise Malformed(f"{name}: {why}")
     told = answer(call, project.store, here, index=project.said)
     project.store.keep(event_of(name, call, told, here, time.time()))  # nobody waits for the audit
-    return Said(told.text, failed=not told.found)
+    return Said(told.text, failed=told.failed)

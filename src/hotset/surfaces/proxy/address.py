@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import http.client
+import logging
 import os
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ import msgspec
 from hotset.errors import BadInput
 
 HOST = "127.0.0.1"
+
+_log = logging.getLogger("hotset")
 
 _ASK_SECONDS = 2.0
 _TOKEN_BYTES = 24
@@ -60,11 +64,14 @@ class Address:
 
 
 def token(folder: Path) -> str:
-    """The project's token; made at the first start, in a file that only its owner can read."""
+    """The project's token; made at the first start, in a file that only its owner can read.
+
+    Where the folder cannot be read or written, one that is good until this process ends.
+    """
     path = folder / _TOKEN_FILE
     try:
         return _read_token(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         pass
     fresh = secrets.token_urlsafe(_TOKEN_BYTES)
     try:
@@ -77,24 +84,30 @@ def token(folder: Path) -> str:
             draft.unlink()
     except FileExistsError:
         return _read_token(path)
+    except OSError as error:
+        _log.warning("the token cannot be kept in %s: %s; it is good until this proxy ends", folder, error.strerror)
     return fresh
 
 
 def leave_note(folder: Path, address: Address) -> None:
-    write_whole(folder / _NOTE_FILE, msgspec.json.encode(address))
+    try:
+        write_whole(folder / _NOTE_FILE, msgspec.json.encode(address))
+    except OSError as error:
+        _log.warning("no note can be left in %s: %s; other commands do not find this proxy", folder, error.strerror)
 
 
 def take_note_back(folder: Path, address: Address) -> None:
     """Removes our own note, and only ours."""
     if read_note(folder) == address:
-        (folder / _NOTE_FILE).unlink(missing_ok=True)
+        with suppress(OSError):
+            (folder / _NOTE_FILE).unlink(missing_ok=True)
 
 
 def read_note(folder: Path) -> Address | None:
     """What the last proxy of this project said; it may be dead by now: see `ask`."""
     try:
         return msgspec.json.decode((folder / _NOTE_FILE).read_bytes(), type=Address)
-    except (FileNotFoundError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError):
         return None
 
 
@@ -114,6 +127,9 @@ def ask(address: Address, path: str = "hotset/status") -> dict[str, Any] | None:
 
 def write_whole(path: Path, content: bytes) -> None:
     """A private file that is there whole or not at all."""
+    if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
+        path.write_bytes(content)
+        return
     draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     _write_private(draft, content)
     draft.replace(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 from starlette.applications import Starlette
@@ -23,6 +23,7 @@ from hotset.surfaces.proxy.routes import route
 
 _OWN = "/hotset"
 _MCP = ("/mcp", "/mcp/")
+_SLICE = 1 << 18
 _JSON: Headers = ((b"content-type", b"application/json"),)
 
 
@@ -36,7 +37,9 @@ def build(machine: Machine, guard: Guard, status: Callable[[], Awaitable[dict[st
     async def tell(_request: object) -> JSONResponse:
         return JSONResponse(await status())
 
-    own = Starlette(routes=[Route(f"{_OWN}/", tell), Route(f"{_OWN}/status", tell)])
+    # No redirects: they would lead to a path without the token.
+    own = Starlette(routes=[Route(path, tell) for path in (_OWN, f"{_OWN}/", f"{_OWN}/status", f"{_OWN}/status/")])
+    own.router.redirect_slashes = False
     return Door(own, mcp, Proxy(machine), guard, machine.dialects)
 
 
@@ -57,6 +60,8 @@ class Door:
             await client.refuse(admitted.status, admitted.message, ())
             return
         scope["path"], scope["raw_path"] = admitted, admitted.encode()
+        scope["headers"] = self._guard.without_token(tuple(scope["headers"]))
+        scope["query_string"] = self._guard.query_without_token(scope["query_string"])
         # The proxy is not a route of the application: its calls need none of what routing does.
         inside = admitted == _OWN or admitted.startswith(f"{_OWN}/")
         where = self._own if inside else self._mcp if admitted in _MCP else self._proxy
@@ -179,9 +184,14 @@ class AsgiClient:
         await self._send({"type": "http.response.start", "status": status, "headers": list(headers)})
 
     async def send(self, chunk: bytes) -> None:
-        await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+        """In slices: the server waits for a client to read before it takes another one, but takes each one whole."""
+        for piece in _slices(chunk):
+            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
 
     async def finish(self, last: bytes = b"") -> None:
+        if len(last) > _SLICE:
+            await self.send(last)
+            last = b""
         await self._send({"type": "http.response.body", "body": last, "more_body": False})
 
     async def refuse(self, status: int, message: str, headers: Headers) -> None:
@@ -191,6 +201,15 @@ class AsgiClient:
 
     def broke(self) -> None:
         """Returning without a last chunk makes the server close the connection, so that the client sees the break."""
+
+
+def _slices(chunk: bytes) -> Iterator[bytes | memoryview]:
+    if len(chunk) <= _SLICE:
+        yield chunk
+        return
+    view = memoryview(chunk)
+    for start in range(0, len(chunk), _SLICE):
+        yield view[start : start + _SLICE]
 
 
 def _dialect_of(path: str) -> DialectName | None:

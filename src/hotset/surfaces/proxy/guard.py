@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import re
 from dataclasses import dataclass
-from urllib.parse import quote
+from urllib.parse import quote, unquote_to_bytes
 
 from hotset.nouns.call import Headers
 
@@ -42,12 +42,23 @@ class Guard:
         if any(site not in _FRIENDLY_FETCHES for site in values.get(b"sec-fetch-site", ())):
             return Refusal(403, "requests from other sites are refused")
         first, _, rest = path.removeprefix("/").partition("/")
-        if self._is_token(first.encode()):
-            return "/" + rest
         given = values.get(_TOKEN_HEADER, [])
-        if len(given) == 1 and self._is_token(given[0]):
-            return path
+        admitted = "/" + rest if self._is_token(first.encode()) else path if len(given) == 1 and self._is_token(given[0]) else ""
+        if admitted and self._has_token(admitted.encode()):
+            return Refusal(404, "the path has this project's token twice; `hotset status` shows the right base URL")
+        if admitted:
+            return admitted
         return Refusal(401, "the base URL lacks this project's token; `hotset status` shows the right one")
+
+    def without_token(self, headers: Headers) -> Headers:
+        """The headers of a request that was let in, without those in which the token stands: a `Referer`, a cookie."""
+        return tuple((name, value) for name, value in headers if not self._has_token(value))
+
+    def query_without_token(self, query: bytes) -> bytes:
+        return b"&".join(part for part in query.split(b"&") if not self._has_token(part)) if self._has_token(query) else query
+
+    def _has_token(self, text: bytes) -> bool:
+        return self._token in text or (b"%" in text and self._token in unquote_to_bytes(text))
 
     def _is_token(self, given: bytes) -> bool:
         return hmac.compare_digest(given, self._token)

@@ -14,16 +14,19 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import uvicorn
 
 from hotset import __version__
 from hotset.config import DEFAULT_PORT, Config
-from hotset.errors import BadConfig
+from hotset.errors import BadConfig, StoreFailed
+from hotset.runtime.bounded import Bounded
 from hotset.runtime.machine import Machine
 from hotset.runtime.offering import Tools
 from hotset.runtime.record import KEEPING
@@ -35,11 +38,20 @@ from hotset.surfaces.mcp.protocol import Server
 from hotset.surfaces.proxy.address import HOST, Address, leave_note, read_note, take_note_back, token
 from hotset.surfaces.proxy.app import build
 from hotset.surfaces.proxy.guard import Guard
+from hotset.surfaces.proxy.limits import BoundedHttp, Limits, sweep
 from hotset.surfaces.proxy.mcp import McpDoor
 from hotset.upstream.http import HttpWire
 
+_log = logging.getLogger("hotset")
+
 _GRACE_SECONDS = 5
+_END_SECONDS = 2.0 * _GRACE_SECONDS
+"""After which a proxy that was told to stop ends, whatever hangs. What was acknowledged is on disk by then."""
+
+_LEAST_DRAIN_SECONDS = 1.0
+_LEAVE_SECONDS = 1.0
 _BACKLOG = 2048
+_TICKS = 10  # of uvicorn's tenths of a second, between two sweeps over the connections
 _SWITCH_SECONDS = 0.0005
 """After which a thread that computes lets the event loop go on: with Python's 5 ms, every byte that is relayed could wait so long
 for the store's thread or the index's."""
@@ -49,12 +61,68 @@ _NEW_OBJECTS = 20_000  # between collections: with Python's 700 they took a sixt
 
 def serve(config: Config, *, ready: Callable[[Address], None]) -> None:
     """Blocks until SIGINT or SIGTERM. Raises `BadConfig` where the port that was asked for is taken."""
-    private_folder(config.folder)
+    with contextlib.suppress(StoreFailed):  # it passes calls through all the same, and the keeper tells why nothing is kept
+        private_folder(config.folder)
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.freeze()  # what start-up made stays
     gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
-    with contextlib.closing(listen(config)) as listener, asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(run(config, listener, lambda: SqliteStore.open(config.folder), lambda address, _stop: ready(address)))
+    with contextlib.closing(listen(config)) as listener:
+        runner = asyncio.Runner(loop_factory=_loop_factory())
+        threads = ThreadPoolExecutor(min(32, (os.cpu_count() or 1) + 4), "hotset-thread")  # as many as asyncio's own
+        runner.get_loop().set_default_executor(threads)
+        alarms: list[threading.Timer] = []
+
+        def on_signal(machine: Machine) -> None:
+            if not alarms:
+                alarms.append(_later(_END_SECONDS, lambda: _give_up(machine)))
+
+        def told(address: Address, _stop: Callable[[], None]) -> None:
+            ready(address)
+
+        try:
+            open_store = partial(SqliteStore.open, config.folder, makes_folder=False)
+            runner.run(run(config, listener, open_store, told, on_signal=on_signal))
+        finally:
+            _leave(runner, threads)
+            for alarm in alarms:
+                alarm.cancel()
+
+
+def _leave(runner: asyncio.Runner, threads: ThreadPoolExecutor) -> None:
+    """Closes the loop. Python would wait for every thread: where one hangs, the process ends without it a moment later."""
+    threads.shutdown(wait=False, cancel_futures=True)
+    runner.get_loop().set_default_executor(ThreadPoolExecutor(1))  # or the loop would wait for them
+    runner.close()
+    others = [each for each in threading.enumerate() if not each.daemon and each is not threading.main_thread()]
+    until = time.monotonic() + _LEAVE_SECONDS
+    for thread in others:
+        thread.join(max(0.0, until - time.monotonic()))
+    if any(thread.is_alive() for thread in others):
+        _log.warning("a thread hangs; the process ends without it")
+        _later(_LEAVE_SECONDS, lambda: _end_process(0))
+
+
+def _later(seconds: float, act: Callable[[], None]) -> threading.Timer:
+    timer = threading.Timer(seconds, act)
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+def _end_process(code: int) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def _give_up(machine: Machine) -> None:
+    """Something hangs in closing: the store is closed all the same, if it can be, and the process ends."""
+    _log.error("the proxy could not be closed in %.0f s; it ends at once", _END_SECONDS)
+    closing = threading.Thread(target=machine.keeper.close, daemon=True)
+    closing.start()
+    closing.join(_LEAVE_SECONDS)
+    _end_process(1)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -73,17 +141,25 @@ async def run(
     open_store: Callable[[], Store],
     ready: Callable[[Address, Callable[[], None]], None],
     toolbox: Tools | None = None,
+    *,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    bounded: Bounded | None = None,
+    limits: Limits | None = None,
+    on_signal: Callable[[Machine], None] | None = None,
 ) -> None:
-    """Serves on a listening socket; `ready` is told the address and a function that ends it, safe from any thread."""
+    """Serves on a listening socket; `ready` is told the address and a function that ends it, safe from any thread.
+
+    `on_signal` is called when a signal tells it to stop, before anything is stopped.
+    """
     port: int = listener.getsockname()[1]
-    machine = Machine.start(config, open_store, HttpWire(config.upstreams), toolbox)
+    machine = Machine.start(config, open_store, HttpWire(config.upstreams), toolbox, sleep=sleep, bounded=bounded)
     address = Address(port, token(config.folder), os.getpid(), secrets.token_hex(16), __version__, time.time())
     mcp = McpDoor(partial(_mcp_server, machine), partial(_ended, machine))
     app = build(machine, Guard(port, address.token), lambda: _status(machine, address), mcp)
     server = _Server(
         uvicorn.Config(
             app,
-            http="httptools",
+            http=partial(BoundedHttp, limits or Limits()),  # type: ignore[arg-type] # it only calls it
             ws="none",
             lifespan="off",
             access_log=False,
@@ -95,6 +171,8 @@ async def run(
         )
     )
 
+    server.on_signal = partial(on_signal, machine) if on_signal is not None else None
+
     def started() -> None:
         leave_note(config.folder, address)
         ready(address, server.stop)
@@ -105,7 +183,9 @@ async def run(
     finally:
         take_note_back(config.folder, address)
         mcp.close()
-        await machine.close()
+        # One time for both: what calls took of it is gone for the background.
+        taken = time.monotonic() - server.stopped if server.stopped else 0.0
+        await machine.close(max(_LEAST_DRAIN_SECONDS, _GRACE_SECONDS - taken))
 
 
 def _mcp_server(machine: Machine) -> Server:
@@ -134,12 +214,28 @@ class _Server(uvicorn.Server):
         self._say_started = started
         await self.serve(sockets=[listener])
 
+    stopped = 0.0
+    """When it was told to stop."""
+    on_signal: Callable[[], None] | None = None
+
     def stop(self) -> None:
+        self.stopped = self.stopped or time.monotonic()
         self.should_exit = True
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.on_signal is not None:
+            self.on_signal()
+        self.stopped = self.stopped or time.monotonic()
+        super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._say_started()
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _TICKS == 0:
+            sweep(self.server_state.connections)
+        return await super().on_tick(counter)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -190,6 +286,7 @@ def _bind(port: int) -> socket.socket:
 
 async def _status(machine: Machine, address: Address) -> dict[str, Any]:
     tally = machine.tally
+    await machine.keeper.look()
     return {
         "nonce": address.nonce,
         "pid": address.pid,
@@ -200,10 +297,13 @@ async def _status(machine: Machine, address: Address) -> dict[str, Any]:
         "folder": str(machine.config.folder),
         "store": machine.keeper.trouble or "ok",
         "index": list(machine.follower.troubles),
+        "planning": f"{hung} earlier plans have not ended" if (hung := machine.bounded.hung) else "ok",
         "requests": tally.requests,
         "kept": tally.kept,
         "bypassed": tally.bypassed,
+        "late": tally.late,
         "left": tally.left,
+        "retried": tally.retried,
         "keeping": machine.background.under_way(KEEPING),
         "last": tally.last,
         "window": machine.config.window,

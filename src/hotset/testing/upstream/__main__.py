@@ -53,6 +53,9 @@ def _script(options: argparse.Namespace) -> Script | None:
 
 def _write_whole(path: Path, content: bytes) -> None:
     """Whoever waits for the file must never see half of it."""
+    if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
+        path.write_bytes(content)
+        return
     partial = path.with_name(path.name + ".partial")
     partial.write_bytes(content)
     partial.replace(path)

@@ -27,14 +27,20 @@ _SPANS_LINES = re.compile(r"\n|\\n|\(\?[a-zA-Z]*s")
 """A pattern that means to go beyond a line says so."""
 
 
+def refused(pattern: str) -> str:
+    """Why the pattern cannot be used; empty where it can."""
+    try:
+        _compiled(pattern)
+    except re2.error as reason:
+        return _why(reason)
+    return ""
+
+
 def by_regex(text: str, pattern: str, room: int, count: Count) -> Cut:
     try:
         compiled = _compiled(pattern)
     except re2.error as reason:
-        why = reason.args[0] if reason.args else "it cannot be read"
-        why = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
-        why = why.replace(_BY_LINE, "")  # ours, and not what was given
-        return Cut("", whole=False, note=f"the regex cannot be used: {why[:200]}; RE2 has no look-around and no backreferences")
+        return Cut("", whole=False, note=_why(reason))
     content = text.encode("utf-8", "replace")
     reach = min(len(content), _WORK // max(1, compiled.programsize))
     found = list(islice(_matches(compiled, content, reach), _MOST_MATCHES))
@@ -48,6 +54,13 @@ def by_regex(text: str, pattern: str, room: int, count: Count) -> Cut:
         return _in_long_lines(by_line, content, found, many=many, room=room, count=count)
     spans = merged((max(1, first - _AROUND), min(len(by_line), last + _AROUND)) for first, last in places)
     return show(by_line, spans, room, count, what=many)
+
+
+def _why(reason: re2.error) -> str:
+    why = reason.args[0] if reason.args else "it cannot be read"
+    why = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
+    why = why.replace(_BY_LINE, "")  # ours, and not what was given
+    return f"the regex cannot be used: {why[:200]}; RE2 has no look-around and no backreferences"
 
 
 def _compiled(pattern: str) -> re2._Regexp:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from hotset.dialects.kinds import kind_of_call, kind_of_result
@@ -33,6 +33,17 @@ class Told:
     def user(self, text: str, *, later: float = 10.0) -> Told:
         self.time += later
         return self._add(Kind.PROMPT, Role.USER, text)
+
+    def message(self, parts: Sequence[str]) -> Told:
+        """One message of the user, in several parts."""
+        first = len(self.pages)
+        for part in parts:
+            self.user(part)
+        chain = self.pages[first][0].chain
+        self.pages[first:] = [
+            (replace(page, chain=chain, position=at), content) for at, (page, content) in enumerate(self.pages[first:])
+        ]
+        return self
 
     def says(self, text: str) -> Told:
         self._add(Kind.RESPONSE, Role.ASSISTANT, text)

@@ -7,6 +7,7 @@ before it counted; that one is read from the store, so that nothing has to be he
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from hashlib import blake2b
 from heapq import nlargest
 from math import log1p, log2
@@ -14,7 +15,7 @@ from typing import Annotated
 
 import msgspec
 
-from hotset.nouns.memory import Checkpoint, Ending, Memory, MemoryKind, Standing, Trust
+from hotset.nouns.memory import Checkpoint, Ending, Episode, Memory, MemoryKind, Standing, Trust
 from hotset.sources.memory.disclosing.lines import line, line_of
 from hotset.sources.memory.disclosing.telling import one_line
 from hotset.store.port import Store
@@ -22,7 +23,7 @@ from hotset.store.port import Store
 HALF_LIFE = 30 * 86_400.0
 """In which a topic that nobody touches comes to count half."""
 
-FORMAT = 4
+FORMAT = 5
 """Another number when the same memories give another overview: what was kept is folded anew then."""
 
 _AT_ONCE = 512  # versions that are read at a time
@@ -31,6 +32,7 @@ _SPARE = 4  # so many times that may gather before the rest is dropped
 _MOST_HEAVY = 512  # topics: fifty times what an index shows, for all that an arrangement may leave out
 _TITLE = 100  # characters
 _SUMMARY = 60
+_QUOTED_GOAL = "a task in words from outside"
 _MOST_TOLD = 3  # steps ahead and blockers of a checkpoint
 
 
@@ -161,13 +163,14 @@ class _Folding:
         self._count(memory, 1)
         self._last = max(self._last, memory.created)
         is_outside = memory.trust is Trust.OUTSIDE
+        is_quoted = isinstance(memory.detail, Episode) and memory.detail.quoted
         for name in dict.fromkeys(memory.topics):
             topic = self._touch(name)
             topic.count(memory, 1)
             if memory.created >= topic.last:
                 topic.last, topic.latest = memory.created, memory.id
-                topic.summary = "" if is_outside else line(memory.title, memory.tokens, most=_SUMMARY)
-        if memory.kind is MemoryKind.EPISODE:
+                topic.summary = "" if is_outside or is_quoted else line(memory.title, memory.tokens, most=_SUMMARY)
+        if memory.kind is MemoryKind.EPISODE and not is_outside:
             self._actions[memory.id] = _line(memory)
             self._actions = _newest(self._actions, _SPARE)
         elif memory.kind is MemoryKind.FACT and not is_outside:
@@ -257,7 +260,10 @@ def _counts(memory: Memory) -> bool:
 
 
 def _line(memory: Memory) -> Line:
-    return Line(memory.id, memory.created, line_of(memory), memory.topics, memory.ending, memory.pinned)
+    """Told unasked: without the words of a goal that is not proven to be a person's."""
+    is_quoted = isinstance(memory.detail, Episode) and memory.detail.quoted
+    said = replace(memory, title=_QUOTED_GOAL) if is_quoted else memory
+    return Line(memory.id, memory.created, line_of(said), memory.topics, memory.ending, memory.pinned)
 
 
 def _point(memory: Memory, left: Checkpoint) -> Point:

@@ -26,7 +26,7 @@ class OverviewFile:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._path = private_folder(folder) / FILE
+        self._path = folder / FILE
         self._lock = threading.Lock()
         self._known: tuple[_Stamp | None, Overview] | None = None
         self._saved = 0
@@ -45,6 +45,7 @@ class OverviewFile:
 
     def drop(self) -> None:
         """What follows is made from the store alone. Raises `StoreBusy` or `StoreFailed`."""
+        private_folder(self._path.parent)
         with self._lock, held(self._path.with_name(_LOCK), self._path):
             self._known = None
             write_whole(self._path, msgspec.json.encode(Overview()))  # not removed: by its new stamp others know that it happened
@@ -63,6 +64,7 @@ class OverviewFile:
         A disk that takes no more costs the next process some time and nothing else.
         """
         try:
+            private_folder(self._path.parent)
             with held(self._path.with_name(_LOCK), self._path):
                 if self._stamp() != before:
                     self._known = None

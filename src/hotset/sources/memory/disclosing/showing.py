@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
-from hotset.nouns.memory import Arrangement, Ending, Layer, Memory, MemoryKind, Standing, Task, Trust
+from hotset.nouns.memory import Arrangement, Ending, Episode, Layer, Memory, MemoryKind, Standing, Task, Trust
 from hotset.sources.memory.disclosing.collapsing import Collapsed, collapsed, fresh
 from hotset.sources.memory.disclosing.excerpting import excerpt
 from hotset.sources.memory.disclosing.lines import IN_THE_INDEX, WHOLE, line, line_of, name_of
@@ -228,7 +228,7 @@ def _label(each: Collapsed[Item]) -> str:
             said.append(memory.ending)
         if memory.standing is Standing.SUPERSEDED:
             said.append(f"(replaced{f' {day(memory.valid_until)}' if memory.valid_until else ''})")
-        if memory.trust is Trust.OUTSIDE:
+        if memory.trust is Trust.OUTSIDE or (isinstance(memory.detail, Episode) and memory.detail.quoted):
             said.append("(quoted from outside)")
     if each.others:
         said.append(f"({len(each.others) + 1} times)")

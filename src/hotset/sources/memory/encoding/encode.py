@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hotset.nouns.memory import (
@@ -20,14 +20,16 @@ from hotset.nouns.memory import (
 )
 from hotset.nouns.page import Kind, PageId, SessionId
 from hotset.sources.memory.encoding.acting import Act, Doing, acts
-from hotset.sources.memory.encoding.episodes import Stretch, stretches
+from hotset.sources.memory.encoding.episodes import Stretch, own_words, stretches
 from hotset.sources.memory.encoding.facts import Found, agreed_in, facts_in
 from hotset.sources.memory.encoding.ledgers import Ended, left_by
 from hotset.sources.memory.encoding.outcomes import Came, came_out
+from hotset.sources.memory.encoding.persons import repeats
 from hotset.sources.memory.encoding.pitfalls import Around, Lesson, lesson
 from hotset.sources.memory.encoding.procedures import Recipe, recipes, work_root
 from hotset.sources.memory.encoding.reading import Material, Said
 from hotset.sources.memory.encoding.remembering import standing_of
+from hotset.sources.memory.encoding.squeezing import squeezed
 from hotset.sources.memory.encoding.taint import Outside, outside
 from hotset.sources.memory.encoding.topics import topics_of
 from hotset.sources.memory.encoding.troubles import mishaps
@@ -40,6 +42,7 @@ from hotset.sources.memory.encoding.wording import (
     phase_of,
     text_of,
     title_of,
+    title_of_work,
 )
 from hotset.sources.memory.encoding.words import cut, once, telling
 from hotset.sources.memory.naming import memory_id
@@ -69,11 +72,13 @@ class Encoded:
 def encode(material: Material) -> Encoded:
     """All memories of a session. Of a longer line of it, the same ones again, and what came since."""
     line = material.line
-    others = outside((place, said.outside) for place, said in enumerate(line))
+    formed = own_words(line)
+    others = outside((place, _words_of_others(said, own=place in formed)) for place, said in enumerate(line))
+    own = frozenset(place for place in formed if not repeats(line[place].text, place, others))
     memories: dict[MemoryId, Memory] = {}
     links: list[MemoryLink] = []
     part: _Part | None = None
-    for stretch in stretches(line):
+    for stretch in stretches(line, own):
         part = _Part(material, stretch, line[stretch.first : stretch.end], others)
         episode = part.episode()
         lessons, recipes = list(part.lessons()), list(part.recipes())
@@ -112,6 +117,7 @@ class _Part:
         self._acts = acts(line, stretch.first)
         self._mishaps = mishaps(self._acts)
         self._title = title_of(stretch.goal.text)
+        self._told_title = self._title if stretch.goal.person else title_of_work(self._acts)
         self._facts = list(self._found())
         self._came = self._outcome()
 
@@ -125,7 +131,12 @@ class _Part:
         came, acted = self._came, self._acts
         files = once(path for act in done for path in act.files)
         decisions = once(
-            (found.text for _, found in self._facts if found.form in _DECISIONS or is_decision(found.text)), _MOST_DECISIONS
+            (
+                found.text
+                for _, found in self._facts
+                if found.trust is not Trust.OUTSIDE and (found.form in _DECISIONS or is_decision(found.text))
+            ),
+            _MOST_DECISIONS,
         )
         phase = phase_of(acted)
         text = text_of(Work(goal, done, self._mishaps, came, self._last_words(), decisions))
@@ -142,6 +153,7 @@ class _Part:
             artifacts=changed_files(done)[:_MOST_FILES],
             decisions=decisions,
             tokens=sum(said.page.size for said in self._line) // _CHARS_PER_TOKEN,
+            quoted=not self._stretch.goal.person,
         )
         created = self._line[0].page.time
         start = self._line[0].page.id
@@ -191,16 +203,17 @@ class _Part:
                 yield self._advice(MemoryKind.PITFALL, learnt, mishap.failed)
 
     def recipes(self) -> Iterator[Memory]:
-        for made in recipes(self._title, self._acts, self._came, self._others):
+        for made in recipes(self._told_title, self._acts, self._came, self._others):
             yield self._advice(MemoryKind.PROCEDURE, made, made.acts[-1])
 
     def ledger(self) -> Memory | None:
         """Where the work stands at the end of the session, if it is not done. When the session goes on, it is another version."""
         end, goal = self._stretch.end, self._stretch.goal.text
         plans = {act.place: self._called(act) for act in self._acts if act.doing is Doing.PLAN}
-        last = self._stretch.prompts[-1].text if len(self._stretch.prompts) > 1 else ""
+        prompts = self._stretch.prompts
+        last = prompts[-1].text if len(prompts) > 1 and prompts[-1].person else ""
         reply = self._reply()[1]
-        left = left_by(Ended(self._title, self._acts, self._mishaps, self._came, reply, last, plans, end), self._others)
+        left = left_by(Ended(self._told_title, self._acts, self._mishaps, self._came, reply, last, plans, end), self._others)
         if left is None:
             return None
         return Memory(
@@ -284,15 +297,17 @@ class _Part:
         """What the user said that holds, and what the model said that the user agreed to; each once."""
         seen: set[str] = set()
         first = self._stretch.first
-        prompts = {prompt.place - first: prompt.text for prompt in self._stretch.prompts}
-        handed = {prompt.place - first for prompt in self._stretch.prompts if prompt.handed}
+        prompts = {prompt.place - first: prompt for prompt in self._stretch.prompts}
         order = sorted(prompts)
+        own = {place: prompt.text if prompt.person else "" for place, prompt in prompts.items()}
         for place, said in enumerate(self._line):
             if place in prompts:
-                found = facts_in(prompts[place], place + first, self._others) if place not in handed else iter(())
+                prompt = prompts[place]
+                trust = Trust.PERSON if prompt.person else Trust.OUTSIDE
+                found = facts_in(prompt.text, place + first, self._others, trust) if not prompt.handed else iter(())
             elif said.page.kind is Kind.RESPONSE:
-                before = next((prompts[at] for at in reversed(order) if at < place), "")
-                after = next((prompts[at] for at in order if at > place), "")
+                before = self._heard_before(place, own)
+                after = next((own[at] for at in order if at > place), "")
                 found = agreed_in(said.text, before, after, place + first, self._others)
             else:
                 continue
@@ -300,6 +315,12 @@ class _Part:
                 if each.text not in seen:
                     seen.add(each.text)
                     yield said, each
+
+    def _heard_before(self, place: int, own: Mapping[int, str]) -> str:
+        """What the user said in the last user message before a reply; nothing where that was no word of theirs."""
+        asked = [at for at in range(place) if self._line[at].page.kind is Kind.PROMPT]
+        message = [at for at in asked if self._line[at].page.chain == self._line[asked[-1]].page.chain]
+        return "\n".join(own[at] for at in message if own.get(at))
 
     def _told_pages(self) -> tuple[PageId, ...]:
         """The pages that an episode's words stand on: what was said, then what was done, as many as are named."""
@@ -312,6 +333,13 @@ class _Part:
 
     def _source(self, pages: tuple[PageId, ...], places: tuple[str, ...]) -> Provenance:
         return Provenance(BY, self._material.session.id, self._material.session.agent, pages, places)
+
+
+def _words_of_others(said: Said, *, own: bool) -> bytes:
+    """What nobody proved to be a person's, to search in: a result, and a prompt that may be one."""
+    if said.page.kind is Kind.PROMPT and not own and not said.outside:
+        return squeezed(said.text.encode("utf-8", "replace"))
+    return said.outside
 
 
 _DECISIONS = frozenset({"decided", "agreed", "amended"})

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from hotset.nouns.page import Kind
+from hotset.nouns.page import Chain, Kind
+from hotset.sources.memory.encoding.persons import ends_in_action, is_person
 from hotset.sources.memory.encoding.reading import Said, is_title
 from hotset.sources.memory.encoding.speaking import Spoken, spoken
 from hotset.sources.memory.encoding.words import prose, telling
@@ -68,6 +69,8 @@ class Prompted:
     text: str
     handed: bool = False
     """In a document that somebody else may have written."""
+    person: bool = True
+    """Proven to be the user's own words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +114,61 @@ class _Open:
         return Stretch(self.first, end, tuple(self.prompts), tuple(self.stopped))
 
 
-def stretches(line: Sequence[Said]) -> Iterator[Stretch]:
-    """The goals of a line, in their order. What comes before the first words of a user belongs to none."""
+def own_words(line: Sequence[Said]) -> frozenset[int]:
+    """The places of the prompts that are, by their form and by what stands before them, a person's own words."""
+    replies = dict(_replies(line))
+    parts: dict[Chain, list[int]] = {}
+    for place in replies:
+        parts.setdefault(line[place].page.chain, []).append(place)
+    return frozenset(
+        place
+        for places in parts.values()
+        for place in places
+        if is_person(
+            line[place].text,
+            [line[other].text for other in places if other != place],
+            replies[place],
+            line[place].page.agent,
+        )
+    )
+
+
+def returned(line: Sequence[Said]) -> frozenset[int]:
+    """The places of user messages that hold the result of an action which the model wrote as text."""
+    return frozenset(
+        place
+        for place, reply in _replies(line)
+        if ends_in_action(reply) and not is_person(line[place].text, agent=line[place].page.agent)
+    )
+
+
+def _replies(line: Sequence[Said]) -> Iterator[tuple[int, str]]:
+    """Of each prompt its place, and the words of the model right before it: none where it had called a tool."""
+    before = ""
+    for place, said in enumerate(line):
+        if said.page.kind is Kind.PROMPT:
+            yield place, before
+        else:
+            before = said.text if said.page.kind is Kind.RESPONSE else ""
+
+
+def stretches(line: Sequence[Said], own: frozenset[int] | None = None) -> Iterator[Stretch]:
+    """The goals of a line, in their order. What comes before the first words of a user belongs to none.
+
+    `own` are the places of a person's own words, where that was looked into already.
+    """
     now: _Open | None = None
     fresh = False
+    own, results = own_words(line) if own is None else own, returned(line)
     for place, said in enumerate(() if is_title(line) else line):
-        heard = spoken(said.text) if said.page.kind is Kind.PROMPT else Spoken()
+        heard = spoken(said.text) if said.page.kind is Kind.PROMPT and place not in results else Spoken()
         fresh = fresh or heard.fresh
         if heard.text and (now is None or fresh or _opens(now, heard, said.page.time)):
             if now is not None:
                 yield now.closed(place)
             now, fresh = _Open(place, []), False
         if now is not None:
-            _follow(now, place, said, heard)
+            _follow(now, place, said, heard, own=place in own)
     if now is not None:
         yield now.closed(len(line))
 
@@ -134,12 +179,12 @@ def goes_on(text: str) -> bool:
     return len(bare.split()) < _SHORT or _CARRIES_ON.match(bare) is not None
 
 
-def _follow(now: _Open, place: int, said: Said, heard: Spoken) -> None:
+def _follow(now: _Open, place: int, said: Said, heard: Spoken, *, own: bool) -> None:
     kind, now.time = said.page.kind, said.page.time
     if heard.interrupted:
         now.stopped.append(place)
     if heard.text:
-        now.prompts.append(Prompted(place, heard.text, heard.handed))
+        now.prompts.append(Prompted(place, heard.text, heard.handed, own))
         now.hear(heard.text)
         now.ended, now.asks = False, False
     elif kind is Kind.RESPONSE:

@@ -82,9 +82,15 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _AGREES = re.compile(
     r"\W*(?:yes|yep|yeah|yup|right|correct|exactly|agreed|ok(?:ay)?|sure|perfect|great|sounds good"
     r"|looks good|lgtm|good|do it|go ahead|go for it|that's (?:it|right|the rule|correct|what)"
-    r"|that works|fine|works for me|let's do (?:it|that)|please do|approved|confirmed|thanks|thank you)\b",
+    r"|fine|works for me|let's do (?:it|that)|please do|approved|confirmed)\b",
     re.IGNORECASE,
 )
+_IT_WORKED = re.compile(
+    r"\b(?:thanks?|thx|(?:it|that|this|all|everything|now)(?: \w+){0,2} (?:works?|worked|passes|passed)"
+    r"|(?:works?|working|worked|fixed|solved)(?! for me))\b",
+    re.IGNORECASE,
+)
+"""With which somebody confirms an outcome, and no text."""
 _REFUSES = re.compile(r"\b(?:but|no|not|don't|wait|actually|instead|however|except|wrong)\b", re.IGNORECASE)
 _AGREED_HEAD = 60  # characters in which an agreement is taken back
 _TAKES_BACK = re.compile(r"\W*(?:no|nope|not|wrong|wait|actually|but|hold on|hmm|that'?s not|don'?t)\b", re.IGNORECASE)
@@ -109,8 +115,8 @@ class Found:
     """It says that something else held before."""
 
 
-def facts_in(words: str, place: int, others: Outside) -> Iterator[Found]:
-    """The facts in what a user said, at this place of the line."""
+def facts_in(words: str, place: int, others: Outside, trust: Trust = Trust.PERSON) -> Iterator[Found]:
+    """The facts in what a user said, at this place of the line; `trust`: whose words these are."""
     told = sentences(_own(words))
     for number, sentence in enumerate(told):
         found = _fact(sentence)
@@ -126,7 +132,7 @@ def facts_in(words: str, place: int, others: Outside) -> Iterator[Found]:
             text=_worded(text),
             subject="" if form.name == "lived" else subject_of(what),  # what happened is not replaced by what happens next
             confidence=form.confidence,
-            trust=Trust.PERSON,
+            trust=trust,
             form=form.name,
             amends=_AMENDED.search(sentence) is not None,
         )
@@ -228,4 +234,6 @@ def _worded(sentence: str) -> str:
 
 def _agrees(text: str) -> bool:
     found = _AGREES.match(text)
-    return found is not None and not _REFUSES.search(text[found.end() : _AGREED_HEAD])
+    return (
+        found is not None and not _REFUSES.search(text[found.end() : _AGREED_HEAD]) and not _IT_WORKED.search(text[:_AGREED_HEAD])
+    )

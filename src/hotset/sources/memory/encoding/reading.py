@@ -18,6 +18,7 @@ from hotset.nouns.page import ROOT, Chain, Kind, Page, SessionId
 from hotset.nouns.turn import Session, Turn
 from hotset.sealing import seal
 from hotset.sources.history.pages import LEFT_OUT, is_binary, is_ours
+from hotset.sources.memory.encoding.persons import is_person
 from hotset.sources.memory.encoding.speaking import spoken
 from hotset.sources.memory.encoding.squeezing import squeezed
 from hotset.store.port import Store, Where
@@ -86,14 +87,8 @@ def said(page: Page, content: bytes) -> Said:
         text = "" if is_binary(content) else _ends(content, *_RESULT)
         return Said(page, text, squeezed(content[:_SEARCHED]))
     text = _ends(content, *(_PROMPT if page.kind is Kind.PROMPT else _RESPONSE))
-    # What a client wraps around the words of a person are not theirs.
-    around = page.kind is Kind.PROMPT and spoken(text).text.strip() != text.strip()
-    return Said(page, text, squeezed(_around(text).encode("utf-8", "replace")) if around else b"")
-
-
-def _around(text: str) -> str:
-    own = spoken(text).text
-    return text.replace(own, "\n", 1) if own else text
+    outside = page.kind is Kind.PROMPT and not is_person(text, agent=page.agent)
+    return Said(page, text, squeezed(content[:_SEARCHED]) if outside else b"")
 
 
 def _read(store: Store, page: Page) -> Said | None:
@@ -138,11 +133,11 @@ def _line(store: Store, session: SessionId, turns: Sequence[Turn], pages: Mappin
 
 
 def _chains(tail: Chain, parents: Mapping[Chain, Chain]) -> list[Chain]:
-    chains: list[Chain] = []
-    while tail != ROOT and tail in parents:
-        chains.append(tail)
+    chains: dict[Chain, None] = {}
+    while tail != ROOT and tail in parents and tail not in chains:
+        chains[tail] = None
         tail = parents[tail]
-    return chains[::-1]
+    return [*chains][::-1]
 
 
 def _first_prompt(store: Store, chains: Sequence[Chain], pages: Mapping[Chain, Sequence[Page]]) -> str:

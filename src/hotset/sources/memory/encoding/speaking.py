@@ -76,10 +76,15 @@ def spoken(text: str) -> Spoken:
     handed = _DOCUMENT.search(text[:2000]) is not None
     own = _MARKS.sub(" ", _unwrapped(asked_in(text))).strip()
     own = "\n\n".join(part for part in re.split(r"\n{2,}", own) if not part.lstrip().startswith(("[hotset ", "[CTX-REF")))
-    return Spoken(_unquoted(own.strip()), interrupted=interrupted, handed=handed)
+    return Spoken(unquoted(own.strip()), interrupted=interrupted, handed=handed)
 
 
-def _unquoted(text: str) -> str:
+def without_marks(text: str) -> str:
+    """Without what a client puts in an image's or a paste's place."""
+    return _MARKS.sub("", text)
+
+
+def unquoted(text: str) -> str:
     """Some clients put what came by the command line between quotation marks."""
     inside = text[1:-1]
     return inside if len(text) > 1 and text[0] == text[-1] == '"' and '"' not in inside else text

@@ -96,6 +96,12 @@ def title_of(prompt: str) -> str:
     return short[:1].upper() + short[1:]
 
 
+def title_of_work(acts: Sequence[Act]) -> str:
+    """A title without a word of what was asked: where that may be somebody else's."""
+    names = once((path.rsplit("/", 1)[-1] for path in changed_files(acts)), _FILES_TOLD)
+    return f"Work on {', '.join(names)}" if names else "A task that was handed over"
+
+
 def text_of(work: Work) -> str:
     """What was asked, done and achieved, in a few sentences."""
     parts = [f"Asked: {_ended(work.goal)}", _did(work.acts), *_went_wrong(work.mishaps)]

@@ -10,7 +10,7 @@ from itertools import chain, zip_longest
 
 from hotset.nouns.memory import Episode
 from hotset.nouns.page import Kind, Page, SessionId
-from hotset.sources.memory.recalling.recall import SAID, Recalled, best_stretch, heading, says_something
+from hotset.sources.memory.recalling.recall import SAID, Recalled, best_stretch, heading, says_something, speaker_of
 from hotset.store.port import Store, Where
 from hotset.window.slice.words import Term, terms
 
@@ -60,7 +60,19 @@ def as_recalled(page: Page, store: Store, wanted: Sequence[Term], why: str) -> R
     if not says_something(text):
         return None
     return Recalled(
-        page.id, SAID, heading(text), text, page.time, 0.0, (why,), {}, None, page.id, "user", page.session, page.turn
+        page.id,
+        SAID,
+        heading(text),
+        text,
+        page.time,
+        0.0,
+        (why,),
+        {},
+        None,
+        page.id,
+        speaker_of(page, store),
+        page.session,
+        page.turn,
     )
 
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from hotset.errors import NotFound, PageDamaged
 from hotset.index.port import Index
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, Relation, Standing, Task, Uses
-from hotset.nouns.page import Page, PageId, SessionId
+from hotset.nouns.page import Kind, Page, PageId, SessionId
 from hotset.sources.history.reading import read
+from hotset.sources.memory.encoding.persons import is_person
 from hotset.sources.memory.entries import FINDABLE, RECALLED, entry_of
 from hotset.sources.memory.recalling.asked_of import asks_for_a_number, asks_of_oneself, asks_the_model
 from hotset.sources.memory.recalling.lifting import SAME_SESSION, lifts
@@ -40,7 +41,7 @@ from hotset.sources.memory.recalling.tasks import detect
 from hotset.sources.memory.recalling.weights import DEFAULT, Weights
 from hotset.sources.memory.recalling.when import Spoken, spoken
 from hotset.sources.memory.recalling.why import Chosen, day, why
-from hotset.store.port import Store
+from hotset.store.port import Store, Where
 from hotset.window.slice.words import Term, hits, lowered, terms
 
 SAID = "said"
@@ -58,8 +59,9 @@ _REPLACED_BY = 5  # steps from one fact to the one that holds now
 _NOTHING_SERVES = frozenset({"words", "meaning"})
 _FIT = frozenset({"words", "meaning", "window", "closely", "pointed", "session", "told", "number"})
 """Signals of how well something answers a question; the others tell who said it, when, and whether it holds."""
-_SPEAKERS = {"prompt": "user", "response": "assistant"}
 _ADVICE = frozenset({MemoryKind.PROCEDURE, MemoryKind.PITFALL})
+OUTSIDE = "quoted from outside"
+_PARTS = 32  # of a message, and prompts in a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class Recalled:
     memory: Memory | None = None
     page: PageId | None = None
     speaker: str = ""
-    """`user` or `assistant`, of what was said."""
+    """`user`, `assistant` or `quoted from outside`, of what was said."""
     session: SessionId | None = None
     """Where it was said, or what it was made of."""
     turn: int = 0
@@ -156,6 +158,39 @@ def best_stretch(page: Page, store: Store, wanted: Sequence[Term]) -> str:
     except (NotFound, PageDamaged):
         return ""
     return max((each.text for each in stretches), key=lambda text: _shared(text, wanted), default="")
+
+
+def speaker_of(page: Page, store: Store) -> str:
+    """Who said it; a prompt that is not proven to be a person's is a quotation."""
+    if page.kind is not Kind.PROMPT:
+        return "assistant"
+    message = list(store.pages(Where(session=page.session, chain=page.chain, kinds=frozenset({Kind.PROMPT}), limit=_PARTS)))
+    beside = [_content(each, store) for each in message if each.id != page.id]
+    return "user" if is_person(_content(page, store), beside, _reply_before(page, store), page.agent) else OUTSIDE
+
+
+def _reply_before(page: Page, store: Store) -> str:
+    """What the model said right before a prompt; nothing where it had called a tool."""
+    at: Page | None = page
+    for _ in range(_PARTS):
+        at = _page(at.parent, store) if at is not None and at.parent is not None else None
+        if at is None or at.kind is not Kind.PROMPT:
+            break
+    return _content(at, store) if at is not None and at.kind is Kind.RESPONSE else ""
+
+
+def _page(id: PageId, store: Store) -> Page | None:
+    try:
+        return store.page(id)
+    except (NotFound, PageDamaged):  # an index may know what its store lost
+        return None
+
+
+def _content(page: Page, store: Store) -> str:
+    try:
+        return store.content(page.digest).decode("utf-8", "replace")
+    except (NotFound, PageDamaged):
+        return ""
 
 
 def says_something(text: str) -> bool:
@@ -391,7 +426,7 @@ class _Serving:
         candidate = self.ranked.candidates[key]
         if not candidate.is_talk or candidate.session == self.asking.session:
             return None
-        page = self._page(PageId(key))
+        page = _page(PageId(key), self.store)
         if page is None:
             return None
         text = candidate.text or best_stretch(page, self.store, self.wanted)
@@ -401,14 +436,8 @@ class _Serving:
         if candidate.session in self.ranked.decided_anew:
             reasons = (self.ranked.decided_anew[candidate.session], *reasons)
         place = candidate.time, round(score, 6), reasons, self._signals(key)
-        speaker = _SPEAKERS[candidate.kind]
+        speaker = speaker_of(page, self.store)
         return Recalled(key, SAID, heading(text), text, *place, None, PageId(key), speaker, page.session, page.turn)
-
-    def _page(self, id: PageId) -> Page | None:
-        try:
-            return self.store.page(id)
-        except (NotFound, PageDamaged):  # an index may know what its store lost
-            return None
 
     def _why(self, key: str, text: str, memory: Memory | None) -> tuple[str, ...]:
         uses = self.ranked.uses.get(memory.id) if memory is not None else None

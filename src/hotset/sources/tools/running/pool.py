@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import logging
 import os
 import threading
 import time
@@ -20,6 +21,8 @@ from hotset.nouns.tool import Returned, Source, Tooling
 from hotset.sources.tools.running.processes import memory_of
 from hotset.sources.tools.running.session import Listed
 from hotset.sources.tools.running.shift import HearsList, Past, Server, Shift
+
+_log = logging.getLogger("hotset")
 
 _LINGER_SECONDS = 5.0  # after the last server ended: sources that are listed one after the other share what starts them
 _CLOSE_SECONDS = 10.0  # a shift takes up to five, and the warden two more
@@ -212,6 +215,7 @@ class _Work:
 
     async def _work(self) -> None:
         self.loop, self.shift, self._ended = asyncio.get_running_loop(), self._make(), asyncio.Event()
+        self.loop.set_exception_handler(_tell)
         self._ready.set()
         over = asyncio.create_task(self._until_over())
         ended = asyncio.create_task(self._ended.wait())
@@ -226,6 +230,12 @@ class _Work:
             await asyncio.sleep(self._linger)
             if self._may_end(self):
                 return
+
+
+def _tell(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What nobody awaited. asyncio's own log goes to stderr where a program set up none, and quotes what it is about."""
+    error = context.get("exception")
+    _log.error("a fault of the toolbox: %s", type(error).__name__ if error is not None else context.get("message", ""))
 
 
 _Made = TypeVar("_Made")

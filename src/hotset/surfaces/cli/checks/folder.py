@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hotset.store.ballast import BALLAST_BYTES
-from hotset.store.folder import DATABASE, beside
+from hotset.store.folder import DATABASE, beside, has_store
 from hotset.surfaces.cli.checks.finding import Finding, Scene, fail, ok, warn
 from hotset.surfaces.cli.terminal import size
 
@@ -70,7 +70,7 @@ def _room(folder: Path) -> Iterator[Finding]:
         )
     else:
         yield ok("disk", f"{size(free)} free")
-    if not (folder / DATABASE).exists():
+    if not has_store(folder):
         return
     ballast = folder / "ballast"
     if not ballast.exists() or ballast.stat().st_size < BALLAST_BYTES:

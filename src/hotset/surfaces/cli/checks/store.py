@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
@@ -11,7 +12,7 @@ import apsw
 
 from hotset.errors import HotsetError, StoreTooNew
 from hotset.nouns.turn import Event
-from hotset.store.folder import DATABASE
+from hotset.store.folder import DATABASE, has_store, open_to_read
 from hotset.store.migrations import VERSION
 from hotset.store.port import Store, Where
 from hotset.store.sqlite import SqliteStore
@@ -28,10 +29,14 @@ _SAMPLE = 20
 def check(scene: Scene) -> Iterator[Finding]:
     yield from _engine()
     database = scene.config.folder / DATABASE
-    if not database.exists():
+    if not has_store(scene.config.folder):
         yield ok("store", "empty: nothing was kept yet")
         return
-    yield _format(database)
+    if database.exists():
+        if not database.is_file():  # whoever opens a pipe waits for its other end
+            yield fail("store", f"{database} is not a regular file", "move it away")
+            return
+        yield _format(database)
     yield from _contents(scene)
 
 
@@ -44,8 +49,16 @@ def _engine() -> Iterator[Finding]:
 
 
 def _format(database: Path) -> Finding:
-    with database.open("rb") as file:
-        header = file.read(100)
+    try:
+        file = open_to_read(database)
+    except (OSError, HotsetError) as error:
+        return fail("format", f"{database} cannot be read: {error}", "move it away, or choose another folder with --data")
+    try:
+        header = os.pread(file, 100, 0)
+    except OSError as error:
+        return fail("format", f"{database} cannot be read: {error.strerror}", "move it away")
+    finally:
+        os.close(file)
     if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
         return fail("format", f"{database} does not look like a store", "run: hotset repair")
     (version,) = struct.unpack_from(">I", header, _FORMAT_AT)
@@ -56,13 +69,16 @@ def _format(database: Path) -> Finding:
 
 def _contents(scene: Scene) -> Iterator[Finding]:
     try:
-        store = SqliteStore.open(scene.config.folder)
+        store = SqliteStore.open_to_look(scene.config.folder)
     except StoreTooNew:
         return  # told by `format`
     except HotsetError as error:
         yield fail("store", str(error), "run: hotset repair")
         return
     try:
+        if store.only_read:
+            todo = "run: hotset repair" if store.missing() else "give it back its rights, or choose another folder with --data"
+            yield fail("store", f"nothing can be kept: {store.only_read}", todo)
         census = store.census()
         told = f"{count(census.sessions, 'session')}, {count(census.pages, 'page')}, {size(census.content_bytes)}"
         read = _read_latest(store)

@@ -1,0 +1,205 @@
+"""The proxy of a wrapped agent: found or started, and started again at the same address where it ends before the agent does."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+import msgspec
+
+from hotset import __version__
+from hotset.config import Config
+from hotset.errors import HotsetError
+from hotset.store.folder import private_folder
+from hotset.surfaces.cli import lease
+from hotset.surfaces.proxy.address import HOST, Address, ask, read_note
+
+_START_SECONDS = 20.0
+_STOP_SECONDS = 1.0
+_POLL_SECONDS = 0.02
+_WATCH_SECONDS = 0.2
+_CONNECT_SECONDS = 5.0
+_PAUSES = (0.0, 0.5, 1.0, 2.0, 4.0)
+"""Seconds before each try to start it again: a proxy that keeps ending is given up after as many."""
+
+_CALM_SECONDS = 60.0
+"""A proxy that served for so long may end as often again."""
+
+_LOG_FILE = "wrap.log"
+_LOG_MOST = 1 << 20
+
+
+def running(config: Config) -> Address | None:
+    """The proxy that serves this project now."""
+    note = read_note(config.folder)
+    return note if note is not None and ask(note) is not None else None
+
+
+class ProxySupervisor:
+    """Holds a proxy while its block runs. A proxy that it started ends with the block, however that ends."""
+
+    def __init__(self, config: Config, flags: Sequence[str], found: Address | None, failed: Callable[[str], None]) -> None:
+        """`flags` are those of `hotset up`; `found` serves already; `failed` is told at once that no proxy serves any more."""
+        self._config, self._flags, self._failed = config, flags, failed
+        self._found = found
+        self._hold = ExitStack()
+        self._child: subprocess.Popen[bytes] | None = None
+        """None where somebody else started it."""
+        self._over = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="supervisor", daemon=True)
+        self._tries = 0
+        self._since = 0.0
+        self.address: Address
+        self.restarts = 0
+        self.lost = False
+        """No proxy serves, and none could be started so far."""
+
+    @property
+    def log(self) -> Path:
+        return self._config.folder / _LOG_FILE
+
+    def __enter__(self) -> Self:
+        """Raises `HotsetError` where no proxy can be started."""
+        if self._found is not None:
+            self._join(self._found)
+        else:
+            self._start(())
+        self._watcher.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._over.set()
+        self._watcher.join()
+        self._hold.close()
+        if self._child is not None:
+            # Our hold is gone, so it stops now, unless another wrap holds on to it: then it is not ours to wait for.
+            with suppress(subprocess.TimeoutExpired):
+                self._child.wait(_STOP_SECONDS)
+                lease.clear_away(self._config.folder)
+
+    def _watch(self) -> None:
+        while not self._over.wait(_WATCH_SECONDS):
+            if not self._serves() and not self._recover():
+                return
+
+    def _serves(self) -> bool:
+        if self._child is not None:
+            return self._child.poll() is None
+        try:  # a busy proxy takes its time to answer, but is connected to at once
+            socket.create_connection((HOST, self.address.port), _CONNECT_SECONDS).close()
+        except ConnectionRefusedError:
+            return False
+        except OSError:
+            return True
+        return True
+
+    def _recover(self) -> bool:
+        """Has a proxy serve at the same address again; False where the block is over, or where that is given up."""
+        if time.monotonic() - self._since > _CALM_SECONDS:
+            self._tries = 0
+        why = "it ends again and again"
+        while self._tries < len(_PAUSES):
+            pause = _PAUSES[self._tries]
+            self._tries += 1
+            if self._over.wait(pause):
+                return False
+            try:
+                self._serve_again()
+            except (HotsetError, OSError) as error:
+                if self._over.is_set():
+                    return False
+                why = str(error)
+                if self._tries == 2:  # the first failure may be another wrap that was quicker
+                    self.lost = True
+                    self._failed(f"the proxy ended and could not be started again: {why}; trying on")
+            else:
+                self.restarts, self.lost = self.restarts + 1, False
+                return True
+        self.lost = True
+        self._failed(
+            f"the proxy ended and could not be started again: {why}. The agent's calls fail until you run: "
+            f"hotset up --port {self.address.port}"
+        )
+        return False
+
+    def _serve_again(self) -> None:
+        """Raises `HotsetError`."""
+        serving = running(self._config)
+        if serving is not None and serving.root == self.address.root:
+            self._join(serving)  # another wrap was quicker
+        else:
+            self._start(("--port", str(self.address.port)))
+
+    def _join(self, address: Address) -> None:
+        hold = ExitStack()
+        hold.enter_context(lease.joined(self._config.folder, address.pid))
+        self._held(hold, None, address)
+
+    def _start(self, where: Sequence[str]) -> None:
+        folder = private_folder(self._config.folder)
+        ready = folder / f".ready-{os.getpid()}.json"
+        ready.unlink(missing_ok=True)
+        with ExitStack() as hold:
+            stdin, pipe = hold.enter_context(lease.granted(folder))
+            try:
+                proxy = self._spawn(ready, stdin, where)
+            finally:
+                os.close(stdin)
+            lease.name_after(pipe, proxy.pid)
+            try:
+                address = self._announced(proxy, ready)
+            except BaseException:
+                proxy.terminate()
+                proxy.wait()
+                raise
+            self._held(hold.pop_all(), proxy, address)
+
+    def _held(self, hold: ExitStack, child: subprocess.Popen[bytes] | None, address: Address) -> None:
+        self._hold.close()
+        self._hold, self._child, self.address, self._since = hold, child, address, time.monotonic()
+
+    def _spawn(self, ready: Path, stdin: int, where: Sequence[str]) -> subprocess.Popen[bytes]:
+        fresh = os.O_TRUNC if self.log.exists() and self.log.stat().st_size > _LOG_MOST else 0
+        out = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | fresh, 0o600)
+        try:
+            return subprocess.Popen(
+                # -P: we run in the project's folder, and what lies there must not be imported.
+                [sys.executable, "-P", "-m", "hotset", "up", "--while-stdin", "--ready-file", str(ready), *where, *self._flags],
+                stdin=stdin,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,  # Ctrl-C is for the agent
+            )
+        finally:
+            os.close(out)
+
+    def _announced(self, proxy: subprocess.Popen[bytes], ready: Path) -> Address:
+        """Where the proxy serves, once it does. Raises `HotsetError`."""
+        deadline = time.monotonic() + _START_SECONDS
+        while not ready.exists():
+            if proxy.poll() is not None:
+                raise HotsetError(f"the proxy did not start: {_last_line(self.log)} (all of it: {self.log})")
+            if time.monotonic() > deadline or self._over.wait(_POLL_SECONDS):
+                raise HotsetError(f"the proxy did not answer within {_START_SECONDS:.0f} s; see {self.log}")
+        announced = urlsplit(str(msgspec.json.decode(ready.read_bytes(), type=dict[str, str | int])["anthropic_base_url"]))
+        ready.unlink()
+        note = read_note(self._config.folder)
+        if note is not None and note.pid == proxy.pid:
+            return note
+        # Another proxy of the project left its note since: ours serves all the same, but cannot be asked by its name.
+        return Address(announced.port or 0, announced.path.strip("/"), proxy.pid, "", __version__, time.time())
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text("utf-8", "replace").strip().splitlines()
+    return lines[-1].removeprefix("hotset: ") if lines else "it said nothing"
