@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import chdir, closing, contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,7 @@ class Desk:
     project: Path
     data: Path
     env: Mapping[str, str]
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "hotset", *arguments]
@@ -64,7 +65,16 @@ class Desk:
         return run(self, arguments, self.environ(env), given)
 
     def start(self, *arguments: str, env: Mapping[str, str] | None = None, **how: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(self.command(*arguments), env=self.environ(env), cwd=self.project, **how)
+        process = subprocess.Popen(self.command(*arguments), env=self.environ(env), cwd=self.project, **how)
+        self.started.append(process)
+        return process
+
+    def clear(self) -> None:
+        """Ends what a test that failed left running, so that it is not the next test that fails for it."""
+        for process in self.started:
+            with process:
+                if process.poll() is None:
+                    process.kill()
 
     @contextmanager
     def serving(self, *flags: str, env: Mapping[str, str] | None = None) -> Iterator[dict[str, Any]]:
@@ -79,12 +89,12 @@ class Desk:
             yield json.loads(ready.read_bytes())
         finally:
             proxy.terminate()
-            proxy.wait(10)
+            proxy.wait(120)
 
 
 def in_a_process(desk: Desk, arguments: tuple[str, ...], env: dict[str, str], given: bytes) -> Ran:
     done = subprocess.run(
-        desk.command(*arguments), env=env, cwd=desk.project, input=given, capture_output=True, timeout=60, check=False
+        desk.command(*arguments), env=env, cwd=desk.project, input=given, capture_output=True, timeout=120, check=False
     )
     return Ran(done.returncode, done.stdout, done.stderr.decode())
 
@@ -107,8 +117,10 @@ def in_this_process(desk: Desk, arguments: tuple[str, ...], env: dict[str, str],
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return desk_in(tmp_path)
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    desk = desk_in(tmp_path)
+    yield desk
+    desk.clear()
 
 
 def desk_in(place: Path) -> Desk:
@@ -189,7 +201,7 @@ def fill(folder: Path, prompt: str = "Fix the failing test", when: float = NOW, 
 def turn(store: SqliteStore, messages: list[dict[str, Any]], answer: dict[str, Any], when: float, agent: str) -> None:
     dialect = DIALECTS[DialectName.ANTHROPIC]
     body = {"model": "claude-test", "max_tokens": 100, "system": "You mend tests.", "messages": messages}
-    kept = store.keep(Asked(dialect.parse(json.dumps(body).encode()), when, agent)).result(10)
+    kept = store.keep(Asked(dialect.parse(json.dumps(body).encode()), when, agent)).result(120)
     assert kept.turn is not None
     content = answer["content"]
     reply = {
@@ -203,4 +215,4 @@ def turn(store: SqliteStore, messages: list[dict[str, Any]], answer: dict[str, A
     }
     raw = json.dumps(reply).encode()
     read = dialect.read(raw, streamed=False)
-    store.keep(Answered(kept.turn, when + 2, Outcome.DONE, 200, raw, read)).result(10)
+    store.keep(Answered(kept.turn, when + 2, Outcome.DONE, 200, raw, read)).result(120)

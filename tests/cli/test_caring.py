@@ -183,7 +183,7 @@ def test_an_export_into_a_pipe_or_device_writes_to_it_and_does_not_replace_it(fi
 
     assert filled.run("export", "-o", str(pipe)).code == 0
 
-    reader.join(30)
+    reader.join(120)
     assert got == [filled.run("export").raw]
     assert pipe.is_fifo()
 

@@ -15,7 +15,7 @@ def test_the_demonstration_shows_that_nothing_is_lost_and_goes_on_serving(desk: 
     log = desk.home / "demo.log"
     with log.open("wb") as out:
         shown = desk.start("demo", "--fast", stdout=out, stderr=subprocess.STDOUT)
-    wait_until(lambda: "Stop with Ctrl-C" in log.read_text() or shown.poll() is not None, 90)
+    wait_until(lambda: "Stop with Ctrl-C" in log.read_text() or shown.poll() is not None)
 
     told = log.read_text()
     survived = re.search(r"(\d+) of (\d+) replies survived kill -9", told)
@@ -30,7 +30,7 @@ def test_the_demonstration_shows_that_nothing_is_lost_and_goes_on_serving(desk: 
     assert desk.run("status", "--json").json()["proxy"]["pid"] == shown.pid
     assert desk.run("sessions", "--json").json() == []
     shown.send_signal(signal.SIGINT)
-    assert shown.wait(20) == 0
+    assert shown.wait(120) == 0
 
 
 def test_a_folder_that_is_not_the_demonstration_s_own_is_left_alone(desk: Desk):

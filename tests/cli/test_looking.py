@@ -166,5 +166,5 @@ def test_a_reader_that_has_seen_enough_is_no_error(filled: Desk):
     shown.stdout.readline()
     shown.stdout.close()
 
-    assert (shown.stderr.read(), shown.wait(10)) == (b"", 0)
+    assert (shown.stderr.read(), shown.wait(120)) == (b"", 0)
     shown.stderr.close()

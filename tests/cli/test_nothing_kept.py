@@ -148,9 +148,9 @@ def says(store: SqliteStore, session: str, *texts: str, when: float, parent: str
     messages = [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(texts)]
     request = dialect.parse(json.dumps({"model": "gpt-5", "messages": messages}).encode())
     asked = Asked(request, when, "agent", f"x-session-id:{session}", parents=(f"x-session-id:{parent}",) if parent else ())
-    turn = store.keep(asked).result(20).turn
+    turn = store.keep(asked).result(120).turn
     assert turn is not None
-    store.keep(Answered(turn, when + 1, Outcome.DONE, 200, b"{}")).result(20)
+    store.keep(Answered(turn, when + 1, Outcome.DONE, 200, b"{}")).result(120)
 
 
 def test_last_is_the_session_that_was_used_last_whatever_the_clock_says(desk: Desk):

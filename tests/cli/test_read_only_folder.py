@@ -55,13 +55,13 @@ def _restricted(place: Path, *, crashed: bool = False, mode: int = 0o500, file_m
     desk = desk_in(place)
     fill(desk.data)
     with closing(SqliteStore.open(desk.data)) as store:
-        store.keep(Remembered((fact("1", text="The clock was wrong."),))).result(30)
+        store.keep(Remembered((fact("1", text="The clock was wrong."),))).result(120)
     if crashed:
         live = place / "live"
         shutil.move(desk.data, live)
         with closing(SqliteStore.open(live)) as store:
             session = next(store.sessions()).id
-            store.keep(Noted(session, "a", Kind.FINDING, _LATE.encode(), 1.0)).result(30)
+            store.keep(Noted(session, "a", Kind.FINDING, _LATE.encode(), 1.0)).result(120)
             shutil.copytree(live, desk.data, ignore=shutil.ignore_patterns("*-shm"))
     for path in desk.data.iterdir():
         path.chmod(file_mode)
@@ -114,7 +114,7 @@ def test_the_proxy_passes_calls_through_and_says_that_nothing_is_kept(locked: Re
         words = ("up", "--port", "0", "--no-index", "--ready-file", str(ready))
         up = locked.start(*words, env=sending_to(upstream), stdout=log, stderr=log)
         try:
-            wait_until(lambda: ready.exists() or up.poll() is not None, 60)
+            wait_until(lambda: ready.exists() or up.poll() is not None)
             assert ready.exists(), (locked.home / "up.log").read_text()
             root = json.loads(ready.read_bytes())["anthropic_base_url"]
             port, token = root.removeprefix("http://127.0.0.1:").split("/")
@@ -122,7 +122,7 @@ def test_the_proxy_passes_calls_through_and_says_that_nothing_is_kept(locked: Re
             answer = post(address, "anthropic", question("anthropic", "hello"))
         finally:
             up.send_signal(signal.SIGTERM)
-            assert up.wait(30) == 0, (locked.home / "up.log").read_text()
+            assert up.wait(120) == 0, (locked.home / "up.log").read_text()
     assert (answer.status, b"an answer" in answer.body) == (200, True)
     assert "cannot be written" in (answer.header("x-hotset-degraded") or "")
     assert "keeps nothing" in (locked.home / "up.log").read_text()

@@ -190,7 +190,7 @@ def test_progress_is_shown_to_a_person_and_ctrl_c_ends_it_in_a_word(desk: Desk, 
         pass
     finally:
         os.close(leader)
-    running.wait(60)
+    running.wait(120)
     assert running.stdout is not None
     with running.stdout as stdout:
         assert (running.returncode, stdout.read()) == (130, b"")

@@ -34,7 +34,13 @@ body = {"model": "gpt-test", "input": "hello from codex"}
 request = urllib.request.Request(provider["base_url"] + "/" + provider["wire_api"], json.dumps(body).encode(), headers)
 print(urllib.request.urlopen(request).status)
 """
-WAIT = "import os, sys; open(sys.argv[1], 'w').write(os.environ['ANTHROPIC_BASE_URL']); sys.stdin.read()"
+WAIT = """
+import os, sys
+with open(sys.argv[1] + ".part", "w") as file:
+    file.write(os.environ["ANTHROPIC_BASE_URL"])
+os.rename(file.name, sys.argv[1])
+sys.stdin.read()
+"""
 
 
 def python(code: str, *arguments: str) -> tuple[str, ...]:
@@ -195,7 +201,7 @@ def test_signals_reach_the_agent(desk: Desk, to_upstream, tmp_path):
 
     wrapped.send_signal(signal.SIGTERM)
 
-    assert wrapped.wait(20) == 42
+    assert wrapped.wait(120) == 42
 
 
 COUNT = """
@@ -222,7 +228,7 @@ def test_ctrl_c_reaches_the_agent_once_and_nobody_else(desk: Desk, to_upstream):
         seen = read_until(ours, b"ready")
         os.write(ours, b"\x03")
         seen += read_until(ours, b"heard 1")
-        assert wrapped.wait(20) == 0
+        assert wrapped.wait(120) == 0
     os.close(ours)
     assert b"Traceback" not in seen
 
@@ -244,7 +250,7 @@ def test_the_proxy_ends_when_wrap_is_killed(desk: Desk, to_upstream, tmp_path):
     assert lives(pid)
 
     wrapped.kill()
-    wrapped.wait(10)
+    wrapped.wait(120)
 
     wait_until(lambda: not lives(pid))
     assert wrapped.stdin is not None
@@ -261,12 +267,12 @@ def test_a_proxy_that_two_wraps_share_stays_until_the_second_ends(desk: Desk, to
     wait_until(second_there.exists)
     assert first_there.read_text() == second_there.read_text()
 
-    first.communicate(timeout=20)
+    first.communicate(timeout=120)
 
     assert lives(pid)
-    with urllib.request.urlopen(first_there.read_text() + "/hotset/status", timeout=5) as answer:
+    with urllib.request.urlopen(first_there.read_text() + "/hotset/status", timeout=120) as answer:
         assert answer.status == 200
-    second.communicate(timeout=20)
+    second.communicate(timeout=120)
     wait_until(lambda: not lives(pid))
 
 

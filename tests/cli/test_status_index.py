@@ -77,7 +77,7 @@ def test_it_is_told_without_loading_what_searches(filled: Desk):
         f"run(hotset, ('status', '--json')); print([each for each in {HEAVY} if each in sys.modules], file=sys.stderr)"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=filled.project, env=filled.environ(), capture_output=True, timeout=60, check=True
+        [sys.executable, "-c", code], cwd=filled.project, env=filled.environ(), capture_output=True, timeout=120, check=True
     )
     assert json.loads(ran.stdout)["index"]["entries"] == 0
     assert ran.stderr.decode().strip() == "[]"
@@ -90,7 +90,7 @@ def test_what_only_the_proxy_knows_of_its_troubles_is_told(desk: Desk, to_upstre
         assert desk.run("status", "--json").json()["proxy"]["index"] == []
         headers = {"content-type": "application/json", "authorization": "Bearer k"}
         url = f"{ready['openai_base_url']}/chat/completions"
-        with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers), timeout=10) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers), timeout=120) as answer:
             assert answer.status == 200
         wait_until(lambda: "the embeddings endpoint at 127.0.0.1" in desk.run("status").out)
         told = desk.run("status", "--json").json()

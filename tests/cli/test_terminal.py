@@ -39,7 +39,7 @@ def on_a_terminal(desk: Desk, *arguments: str, env: Mapping[str, str] | None = N
                 seen += piece
         except OSError:  # the other end is closed
             pass
-        process.wait(20)
+        process.wait(120)
     os.close(ours)
     return seen
 
@@ -115,10 +115,10 @@ def hostile(folder: Path) -> list[str]:
     body = {"model": f"model{ATTACK}", "max_tokens": 9, "system": ATTACK, "messages": messages}
     with closing(SqliteStore.open(folder)) as store:
         asked = Asked(dialect.parse(json.dumps(body).encode()), NOW, f"agent{ATTACK}", key=f"key{ATTACK}")
-        told = store.keep(asked).result(10)
+        told = store.keep(asked).result(120)
         assert told.turn is not None
         failed = Answered(told.turn, NOW + 1, Outcome.REFUSED, 500, ATTACK.encode(), Reply(error=f"error{ATTACK}"))
-        store.keep(failed).result(10)
+        store.keep(failed).result(120)
         source = Provenance(f"by{ATTACK}", told.turn.session, f"agent{ATTACK}", (), (f"place{ATTACK}",))
         memory = Memory(
             MemoryId("sem-7ha2c0de"),
@@ -131,7 +131,7 @@ def hostile(folder: Path) -> list[str]:
             (f"topic{ATTACK}",),
             why=ATTACK,
         )
-        store.keep(Remembered((memory,))).result(10)
+        store.keep(Remembered((memory,))).result(120)
         page = next(page for page in store.pages(Where()) if page.kind is Kind.PROMPT)
     return [memory.id, page.id]
 

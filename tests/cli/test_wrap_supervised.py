@@ -35,7 +35,7 @@ for turn in range(turns):
     deadline = time.monotonic() + 60
     while True:
         try:
-            with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=20) as reply:
+            with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=120) as reply:
                 said.append({"role": "assistant", "content": json.load(reply)["content"]})
                 break
         except (urllib.error.URLError, ConnectionError):
@@ -79,13 +79,13 @@ class Conversation:
         """Returns when this turn was answered; the ones before are let go."""
         for before in range(turn):
             (self._folder / f"go-{before}").touch()
-        wait_until(lambda: (self._folder / f"turn-{turn}").exists() or self.wrap.poll() is not None, 60)
+        wait_until(lambda: (self._folder / f"turn-{turn}").exists() or self.wrap.poll() is not None)
         assert (self._folder / f"turn-{turn}").exists(), self.said()
 
     def end(self) -> int:
         for turn in range(self._turns):
             (self._folder / f"go-{turn}").touch()
-        return self.wrap.wait(60)
+        return self.wrap.wait(120)
 
     def said(self) -> str:
         return self._err.read_text()
@@ -103,7 +103,7 @@ def conversation(desk: Desk, to_upstream, tmp_path: Path):
     for each in begun:
         if each.wrap.poll() is None:
             each.wrap.kill()
-            each.wrap.wait(10)
+            each.wrap.wait(120)
 
 
 def settled(desk: Desk) -> None:
@@ -165,7 +165,7 @@ def serving(desk: Desk, env: dict[str, str]) -> Iterator[subprocess.Popen[bytes]
     finally:
         if up.poll() is None:
             up.terminate()
-        up.wait(20)
+        up.wait(120)
 
 
 def test_a_proxy_that_wrap_found_and_that_goes_away_is_replaced_by_its_own(desk: Desk, conversation, to_upstream):
@@ -176,7 +176,7 @@ def test_a_proxy_that_wrap_found_and_that_goes_away_is_replaced_by_its_own(desk:
         assert note["pid"] == up.pid
         settled(desk)
         up.kill()
-        up.wait(20)
+        up.wait(120)
         agent.reach(1)
         again = json.loads((desk.data / "proxy.json").read_bytes())
 
@@ -210,7 +210,7 @@ def test_a_proxy_that_cannot_be_started_again_is_told_at_once_and_in_the_exit_co
     settled(desk)
     pid, port = proxy_pid(desk), json.loads((desk.data / "proxy.json").read_bytes())["port"]
     with taken(port, pid):
-        wait_until(lambda: "could not be started again" in agent.said(), 60)
+        wait_until(lambda: "could not be started again" in agent.said())
         assert agent.wrap.poll() is None, "the agent is left alone"
         assert f"port {port}" in agent.said()
 
@@ -260,7 +260,7 @@ def test_no_proxy_outlives_a_wrap_that_is_killed_after_it_started_one_again(desk
     pid = proxy_pid(desk)
 
     agent.wrap.kill()
-    agent.wrap.wait(10)
+    agent.wrap.wait(120)
 
     wait_until(lambda: not lives(pid))
 

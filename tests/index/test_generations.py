@@ -41,7 +41,7 @@ class _Waiting(HashingEmbedder):
     def embed(self, texts):
         if len(texts) > 1:
             self.begun.set()
-            assert self.may.wait(30)
+            assert self.may.wait(120)
         return super().embed(texts)
 
 
@@ -58,7 +58,7 @@ def test_another_embedder_makes_a_new_generation_while_the_old_one_serves(folder
     with LocalIndex(folder, _OLD, folds=False) as before, LocalIndex(folder, slow, folds=False) as index:
         folding = threading.Thread(target=index.fold)
         folding.start()
-        assert slow.begun.wait(30)
+        assert slow.begun.wait(120)
         assert index.state().building == 0.0
         assert index.state().embedder == _OLD.id
         assert _finds(index, 7)

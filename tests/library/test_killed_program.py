@@ -38,7 +38,7 @@ if any(ends):
 def test_a_reply_that_a_program_saw_end_outlives_its_kill(upstream, tmp_path, api):
     up = upstream([Say("a reply that is said once")])
     command = [sys.executable, "-c", _PROGRAM, api, up.url, str(tmp_path)]
-    assert subprocess.run(command, check=False, timeout=60).returncode == -signal.SIGKILL
+    assert subprocess.run(command, check=False, timeout=120).returncode == -signal.SIGKILL
     with SqliteStore.open(tmp_path / "data") as store:
         kept = {(page.kind, store.content(page.digest)) for page in store.pages(Where())}
     assert (Kind.PROMPT, b"a question that is asked once") in kept

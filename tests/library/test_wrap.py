@@ -288,7 +288,7 @@ reply = client.chat.completions.create(model="gpt-5.5", messages=[dict(role="use
 print(reply.choices[0].message.content, flush=True)
 if child: os.waitpid(child, 0)
 """
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
     assert sorted(told.stdout.split("\n")) == ["", "Message 1 said: hi False", "Message 1 said: hi True"]
     assert "the memory was opened before this process was forked" in told.stderr
     assert [turn.outcome for turn in _turns(tmp_path / "data")] == [Outcome.DONE]
@@ -308,7 +308,7 @@ print(client.messages.create(model="claude-sonnet-5", max_tokens=900, tools={TOO
 """
     environment = {**os.environ, "HOTSET_DATA": str(tmp_path / "data")}
     told = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=60, check=True, env=environment
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=120, check=True, env=environment
     )
     assert (told.stdout, told.stderr) == ("Done.\n", "")
     with SqliteStore.open(tmp_path / "data") as store:

@@ -87,7 +87,7 @@ class Line:
 @contextlib.contextmanager
 def _calling(address: Address, dialect: str, body: bytes) -> Iterator[Line]:
     head = f"POST /{address.token}{PATHS[dialect]} HTTP/1.1\r\nHost: 127.0.0.1:{address.port}\r\nConnection: close\r\n"
-    with socket.create_connection(("127.0.0.1", address.port), timeout=30) as wire:
+    with socket.create_connection(("127.0.0.1", address.port), timeout=120) as wire:
         wire.sendall(f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
         yield Line(wire)
 

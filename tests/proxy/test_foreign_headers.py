@@ -33,7 +33,7 @@ def through(pair: Callable[..., Pair], path: str, reply: bytes) -> bytes:
         server.settimeout(30)
         world = pair(upstreams={"odd": f"http://127.0.0.1:{server.getsockname()[1]}/v1"})
         body = question("anthropic", "hi")
-        with socket.create_connection(("127.0.0.1", world.address.port), timeout=30) as client:
+        with socket.create_connection(("127.0.0.1", world.address.port), timeout=120) as client:
             client.sendall(
                 f"POST /{world.address.token}/to/odd{path} HTTP/1.1\r\nHost: 127.0.0.1:{world.address.port}\r\n"
                 f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()

@@ -87,7 +87,7 @@ def test_no_call_waits_for_an_import(tmp_path):
             over.set()
         took = time.monotonic() - begun
         assert told.returncode == 0, told.stderr
-        assert [each.result(60) for each in asking] == [[], [], []]
+        assert [each.result(120) for each in asking] == [[], [], []]
         status = ask(up.address)
         print(f"imported in {took:.1f} s beside {status['requests']} calls, of which {status['late']} were late")
         assert status["requests"] > 5 + took  # it did serve meanwhile
@@ -112,7 +112,7 @@ def test_an_import_that_was_killed_leaves_a_part_that_is_whole_and_goes_on_when_
         there = store.census()
         assert there.blobs + there.pages + there.sessions < total
         assert list(store.verify()) == []
-        again = subprocess.run(command, capture_output=True, check=True, timeout=60)
+        again = subprocess.run(command, capture_output=True, check=True, timeout=120)
         assert json.loads(again.stdout)["new"] == total - there.blobs - there.pages - there.sessions
         assert list(store.verify()) == []
 

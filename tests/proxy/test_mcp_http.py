@@ -105,7 +105,7 @@ def test_what_one_client_remembers_another_recalls(proxy: LocalProxy):
 
 def ask(proxy: LocalProxy, method: str, body: bytes = b"", **headers: str) -> tuple[int, bytes, dict[str, str]]:
     host, _, path = proxy.address.root.removeprefix("http://").partition("/")
-    with closing(HTTPConnection(host, timeout=20)) as connection:
+    with closing(HTTPConnection(host, timeout=120)) as connection:
         connection.request(method, f"/{path}/mcp", body, {"content-type": "application/json", **headers})
         response = connection.getresponse()
         return response.status, response.read(), {name.lower(): value for name, value in response.getheaders()}
@@ -154,6 +154,6 @@ def test_what_is_no_message_is_refused_in_its_own_way(proxy: LocalProxy, method,
 
 def test_without_the_token_nobody_comes_in(proxy: LocalProxy):
     host = proxy.address.root.removeprefix("http://").partition("/")[0]
-    with closing(HTTPConnection(host, timeout=20)) as connection:
+    with closing(HTTPConnection(host, timeout=120)) as connection:
         connection.request("POST", "/mcp", json.dumps(INITIALIZE).encode(), {"content-type": "application/json"})
         assert connection.getresponse().status == 401

@@ -203,6 +203,6 @@ def test_whoever_reads_or_serves_agents_notices_it_too_and_opens_the_store_that_
             with pytest.raises(StoreMoved):
                 look()
         with pytest.raises(StoreMoved):
-            reading.keep(Event("nowhere", 1.0)).result(30)
+            reading.keep(Event("nowhere", 1.0)).result(120)
         second.rename(first)
         assert [session.title for session in project.store.sessions()] == ["said in the second"]

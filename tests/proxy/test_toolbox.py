@@ -262,7 +262,7 @@ def test_a_large_result_is_shortened_and_the_call_it_names_brings_back_the_rest(
 
 
 def test_calls_of_one_round_run_side_by_side(talk):
-    meeting = threading.Barrier(2, timeout=10)
+    meeting = threading.Barrier(2, timeout=120)
 
     def meet(name: str) -> str:
         """Waits for another."""
@@ -308,10 +308,10 @@ def test_a_client_that_leaves_while_a_tool_runs_ends_the_wait(pair, dialect):
     world = pair([Say("I wait.", calls=(use("here__wait"),))], toolbox=Shelf(here=[wait]))
     talk = Talk(world.address, dialect, stream=True, history=[{"role": "user", "content": OTHER}])
     connection = _send(world, dialect, talk.body)
-    assert begun.wait(10)
+    assert begun.wait(120)
     connection.close()
 
-    assert ended.wait(10)
+    assert ended.wait(120)
 
 
 @pytest.mark.parametrize(

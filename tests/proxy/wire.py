@@ -44,7 +44,7 @@ def post(address: Address, dialect: str, body: bytes, headers: dict[str, str] | 
 
 
 def call(address: Address, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> Answer:
-    connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=120)
     try:
         connection.request(method, path, body, headers or {})
         response = connection.getresponse()
@@ -55,7 +55,7 @@ def call(address: Address, method: str, path: str, body: bytes | None = None, he
 
 def raw(address: Address, request: bytes) -> bytes:
     """Sends bytes as they are and gives back everything until the connection closes."""
-    with socket.create_connection(("127.0.0.1", address.port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", address.port), timeout=120) as connection:
         connection.sendall(request)
         got = b""
         while chunk := connection.recv(65536):

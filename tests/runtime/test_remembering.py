@@ -108,7 +108,7 @@ def test_a_session_with_the_words_of_an_earlier_one_is_told_what_came_of_it_and_
 def test_memories_are_consolidated_in_the_background_where_nobody_did_it_for_long(world, tmp_path):
     with contextlib.closing(SqliteStore.open(tmp_path / "data")) as store:
         old = Memory(MemoryId("sem-old"), MemoryKind.FACT, "old", "Invoices are exported at night", 1.0, Provenance("person"))
-        store.keep(Remembered((replace(old, time=time.time() - 2 * 86_400),))).result(10)
+        store.keep(Remembered((replace(old, time=time.time() - 2 * 86_400),))).result(120)
     here = world(memory=SOON)
     here.says(GOAL)
     here.look(lambda _store: (tmp_path / "data" / "memory" / "masses.json").exists())

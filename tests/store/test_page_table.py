@@ -145,7 +145,7 @@ def test_a_version_tells_of_commits_by_threads_and_processes(tmp_path):
             "from hotset.store.sqlite import SqliteStore\n"
             "with SqliteStore.open(Path(sys.argv[1])) as store: store.keep(Event('by another process', 1.0)).result()"
         )
-        subprocess.run([sys.executable, "-c", code, tmp_path / "s"], check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", code, tmp_path / "s"], check=True, timeout=120)
         assert store.version() != after
 
 

@@ -65,12 +65,12 @@ class Client:
             clients.client(headers),
             parents=clients.parent_keys(headers),
         )
-        kept = self.store.keep(asked).result(20)
+        kept = self.store.keep(asked).result(120)
         assert kept.turn is not None
         choice = {"index": 0, "message": answer(says, calls or {}), "finish_reason": "tool_calls" if calls else "stop"}
         raw = json.dumps({"id": "c", "object": "chat.completion", "model": "gpt-5", "choices": [choice]}).encode()
         reply = dialect.read(raw, streamed=False)
-        self.store.keep(Answered(kept.turn, float(next(self.ticks)), Outcome.DONE, 200, raw, reply)).result(20)
+        self.store.keep(Answered(kept.turn, float(next(self.ticks)), Outcome.DONE, 200, raw, reply)).result(120)
         return kept.turn.session
 
 

@@ -112,7 +112,7 @@ assert not list(store.verify())
 store.close()
 print(status, *names)
 """
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, check=True, timeout=120)
     assert done.stdout.decode().split() == ["0", "before", "own", "after"]
 
 

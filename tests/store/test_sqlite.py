@@ -110,7 +110,7 @@ def test_whatever_conversations_do_both_stores_hold_the_same(tmp_path_factory, s
 def test_deposits_that_wait_together_share_a_commit_and_keep_their_order(store):
     session = Talk(store).turn("hello", "hi").session
     futures = [store.keep(Noted(session, "a", Kind.FINDING, str(number).encode(), 1.0)) for number in range(1000)]
-    pages = [future.result(timeout=60).pages[0] for future in futures]
+    pages = [future.result(120).pages[0] for future in futures]
     assert [page.id for page in store.pages(Where(kinds=frozenset({Kind.FINDING})))] == pages
 
 
@@ -143,8 +143,8 @@ def test_text_that_cannot_be_stored_fails_alone(store):
     good = store.keep(Event("good \0 with a NUL", 1.0))
     for future in bad:
         with pytest.raises(BadInput):
-            future.result(timeout=60)
-    good.result(timeout=60)
+            future.result(120)
+    good.result(120)
     assert [event.name for event in store.events()] == ["good \0 with a NUL"]
     assert not list(store.sessions())
 

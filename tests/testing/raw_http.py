@@ -69,7 +69,7 @@ def prompt(dialect, *, stream=True, **fields):
 
 
 def connect(upstream):
-    return socket.create_connection(("127.0.0.1", upstream.port), timeout=10)
+    return socket.create_connection(("127.0.0.1", upstream.port), timeout=120)
 
 
 def ask(upstream, dialect="anthropic", *, stream=True, **fields):

@@ -181,7 +181,7 @@ def test_as_a_process_it_says_where_it_is_and_plays_a_script_from_a_file(tmp_pat
             assert ask(there).status == 529
         finally:
             process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(120) == 0
 
 
 def test_a_script_file_that_cannot_be_read_names_its_line(tmp_path):

@@ -39,12 +39,12 @@ def test_whoever_leaves_first_does_not_disturb_those_who_stay(threads):
     def stay():
         with one_thread():
             entered.set()
-            leave.wait(10)
+            leave.wait(120)
 
     with one_thread():
         other = threading.Thread(target=stay)
         other.start()
-        entered.wait(10)
+        entered.wait(120)
     assert threads() == 1
     leave.set()
     other.join()

@@ -60,7 +60,7 @@ def _watching(root: Path, data: Path, parsers: Parsers, *, polling: bool) -> Ite
         yield watched
     finally:
         stop.set()
-        thread.join(30)
+        thread.join(120)
         assert not thread.is_alive()
 
 

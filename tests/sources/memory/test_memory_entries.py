@@ -43,7 +43,7 @@ def fact(text, kind=MemoryKind.FACT, **fields):
 
 
 def keep(store, *memories):
-    store.keep(Remembered(memories)).result(timeout=60)
+    store.keep(Remembered(memories)).result(120)
 
 
 def bring(store, index):
@@ -171,7 +171,7 @@ def test_what_was_erased_is_taken_out(store, index):
     Talk(store).turn("zeppelin?", "airship!")
     bring(store, index)
 
-    store.keep(Erased((MemoryId(gone.id),), 5.0)).result(timeout=60)
+    store.keep(Erased((MemoryId(gone.id),), 5.0)).result(120)
 
     assert drop_erased(store, index) == 1
     assert gone.id not in index.wholes(Sort.MEMORY)

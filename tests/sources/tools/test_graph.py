@@ -231,7 +231,7 @@ def test_two_processes_that_learn_at_once_lose_nothing(tmp_path):
         "        graph.used_together(['a', sys.argv[2]]); graph.flush()\n"
     )
     others = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), name]) for name in ("b", "c")]
-    assert [other.wait(timeout=60) for other in others] == [0, 0]
+    assert [other.wait(120) for other in others] == [0, 0]
     with Graph(tmp_path) as graph:
         assert (round(graph.tools()["b"]), round(graph.tools()["c"])) == (15, 15)
 

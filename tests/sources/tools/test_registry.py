@@ -400,7 +400,7 @@ def test_what_is_no_file_is_set_aside_and_never_followed(registry, tmp_path, pla
 def test_two_processes_that_use_tools_at_once_lose_no_use(tmp_path):
     others = [started(tmp_path, tool, 40) for tool in ("created__mine", "created__mine", "created__other")]
     for other in others:
-        other.communicate(timeout=60)
+        other.communicate(timeout=120)
     with Registry(tmp_path) as registry:
         lives = registry.lives()
 

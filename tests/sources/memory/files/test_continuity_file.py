@@ -143,7 +143,7 @@ def test_processes_that_write_at_once_lose_nothing_of_a_person_or_of_each_other(
     )
     parts = ("state", "decisions", "blockers", "mistakes")
     running = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path), part]) for part in parts]
-    assert [process.wait(60) for process in running] == [0] * 4
+    assert [process.wait(120) for process in running] == [0] * 4
     text = (tmp_path / NAME).read_text()
     assert text.startswith("# Ours\n\na person's line\n")
     assert all(f"- {part} 19\n" in text for part in parts)

@@ -30,7 +30,7 @@ class Dying:
         self._left -= 1
         future = self._store.keep(deposit)
         if self._left == 0:
-            future.result(30)
+            future.result(120)
             os.kill(os.getpid(), signal.SIGKILL)
         if self._left < 0:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -117,7 +117,7 @@ def derived(one, other, at=1.0):
 
 
 def keep(store, *memories, links=()):
-    store.keep(Remembered(tuple(memories), tuple(links))).result(10)
+    store.keep(Remembered(tuple(memories), tuple(links))).result(120)
 
 
 GOALS = (

@@ -220,7 +220,7 @@ def test_killed_at_any_moment_and_begun_again_it_comes_to_the_same(undisturbed, 
     folder = tmp_path / "store"
     shutil.copytree(fresh, folder)
     command = [sys.executable, "-m", "tests.sources.memory.managing.consolidating_process", str(folder), str(commits)]
-    ended = subprocess.run(command, cwd=Path(__file__).parents[4], capture_output=True, timeout=60, check=False)
+    ended = subprocess.run(command, cwd=Path(__file__).parents[4], capture_output=True, timeout=120, check=False)
     assert ended.returncode == -9, ended.stderr
     with SqliteStore.open(folder, TUNING) as store:
         runs = {name for name, *_ in store.memory_runs()}

@@ -61,7 +61,7 @@ def made(kind, text, *, days=10.0, **fields):
 
 
 def keep(store, *memories, links=(), uses=()):
-    store.keep(Remembered(memories, tuple(links), tuple(uses))).result(timeout=60)
+    store.keep(Remembered(memories, tuple(links), tuple(uses))).result(120)
 
 
 def asked(store, index, query, **fields):
@@ -114,7 +114,7 @@ def test_what_was_erased_since_it_was_indexed_is_not_told(store, index):
     memory = made(MemoryKind.FACT, "Refresh tokens are rotated daily")
     keep(store, memory)
     asked(store, index, "refresh tokens")
-    store.keep(Erased((memory.id,), NOW)).result(timeout=60)
+    store.keep(Erased((memory.id,), NOW)).result(120)
 
     assert recall(Asking("refresh tokens again", NOW, deadline=30.0), index, store).items == ()
 

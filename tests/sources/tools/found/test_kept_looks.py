@@ -42,7 +42,7 @@ class Place:
     def looked(self, *, later: int = AN_HOUR_NS) -> tuple[str, bool]:
         """By a process of its own: what it found, and whether it had to read."""
         command = [sys.executable, "-c", _LOOK, str(self.project), str(self.home), str(self.file), str(later)]
-        told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
+        told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout.splitlines()
         return told[0], told[1] == "True"
 
 

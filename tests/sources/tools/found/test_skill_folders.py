@@ -562,7 +562,7 @@ def test_finding_skills_loads_no_yaml_where_there_are_none_and_no_asyncio_where_
         "loaded = lambda name: name in sys.modules\n"
         f"print(find('/none'), loaded('yaml'), find({str(tmp_path / 'read')!r}), loaded('yaml'), loaded('asyncio'))"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120).stdout
     assert told.split() == ["0", "False", "1", "True", "False"]
 
 

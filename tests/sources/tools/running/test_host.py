@@ -558,7 +558,7 @@ def test_calls_that_come_at_once_run_at_once(skill):
     skill(
         tools="""
         import threading
-        together = threading.Barrier(3, timeout=20)
+        together = threading.Barrier(3, timeout=120)
         def meet(name: str) -> str:
             together.wait()
             return name
@@ -597,7 +597,7 @@ def test_a_call_that_nobody_waits_for_any_more_is_not_answered(skill):
         import threading
         gate = threading.Event()
         def wait() -> str:
-            gate.wait(20)
+            gate.wait(120)
             return "late"
         def open_gate() -> str:
             gate.set()

@@ -297,7 +297,7 @@ def test_a_server_that_hangs_is_given_up_and_told_so(tmp_path):
 
     def answer(said, headers):
         if said.get("method") == "tools/call":
-            free.wait(20)
+            free.wait(120)
         return handshake(said, headers)
 
     with serving(answer) as (url, heard), pool(tmp_path, Tooling(call_seconds=1.5)) as servers:

@@ -49,7 +49,7 @@ asyncio.run(main())
 """
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb"):
-        subprocess.run([sys.executable, "-c", program], stdin=reading, env=WITH_TESTS, timeout=60, check=False)
+        subprocess.run([sys.executable, "-c", program], stdin=reading, env=WITH_TESTS, timeout=120, check=False)
         os.close(reading)
         assert len(pids(tmp_path)) == 3
         wait_until(lambda: not left(tmp_path))

@@ -194,7 +194,7 @@ def test_an_idle_process_ends_by_itself_and_so_does_the_thread_when_nothing_runs
         servers.call(plain(tmp_path), "echo", {"text": "x"})
         assert ends(starts(tmp_path)[0])
         for thread in [each for each in threading.enumerate() if each.name == "hotset-tools"]:
-            thread.join(20)
+            thread.join(120)
             assert not thread.is_alive()
         assert text(servers.call(plain(tmp_path), "count", {})) == "1"
 
