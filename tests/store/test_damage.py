@@ -10,9 +10,10 @@ import pytest
 
 from hotset.errors import BadRow, HotsetError, NotFound, PageDamaged, StoreBusy, StoreFailed, StoreTooNew
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.deposit import Billed, Hid, Noted, Planned, Remembered
+from hotset.nouns.deposit import Billed, Hid, Noted, NoteWritten, Planned, Remembered
 from hotset.nouns.memory import MemoryId, MemoryLink, Relation, Use, Used
 from hotset.nouns.message import Message, Part, Usage
+from hotset.nouns.note import Space
 from hotset.nouns.page import Kind, Role, digest
 from hotset.nouns.turn import Event, Node
 from hotset.nouns.window import Form, Hidden, Sent, Spot
@@ -54,6 +55,7 @@ def _decide(store, talk, turn, mark):
     kept(store, Hid(id, Hidden(answered, (b"hidden %d " % turn.number * 30, b"{}"), b"instead %d" % turn.number)))
     kept(store, Billed(id, Bill("model", "upstream", Usage(1, 2, 3, 4))))
     kept(store, Summary(turn.session, (1, turn.number), 0, 1, f"so far {turn.number}", "rules", 1.0))
+    kept(store, NoteWritten(Space("marks"), mark, b"note %d " % turn.number * 60, talk.time, turn=id))
 
 
 def _crashed(folder, target, **filling):

@@ -1,4 +1,4 @@
-"""What can be handed to the store: each deposit becomes durable in one commit, or not at all."""
+"""What can be handed to the store, one or several together: all of a group become durable in one commit, or none."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.memory import Memory, MemoryId, MemoryLink, Use
 from hotset.nouns.message import Reply, Request
+from hotset.nouns.note import Space
 from hotset.nouns.page import Gist, Kind, PageId, SessionId
 from hotset.nouns.turn import Event, Outcome, Reference, TurnId, TurnRef
 from hotset.nouns.window import Hidden, Sent, Shown, Stub
@@ -123,13 +124,31 @@ class Erased:
     time: float
 
 
-Deposit = Asked | Answered | Noted | Gisted | Event | Reference | Planned | Hid | Billed | Summary | Remembered | Erased
+@dataclass(frozen=True, slots=True)
+class NoteWritten:
+    """A new version of a note. One that says what the latest version says is left out."""
+
+    space: Space
+    key: str
+    value: bytes | None
+    """None removes it."""
+    time: float
+    turn: TurnId | None = None
+    """The turn that it belongs to: handed over behind its `Asked`."""
+    expects: int | None = None
+    """The version that must be the latest (0: there is none), otherwise this is a `Conflict`."""
+
+
+Deposit = (
+    Asked | Answered | Noted | Gisted | Event | Reference | Planned | Hid | Billed | Summary | Remembered | Erased | NoteWritten
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a deposit became. When you hold this, it is on disk."""
+    """What a group of deposits became. When you hold this, it is on disk."""
 
     turn: TurnRef | None = None
+    """Of the first deposit that has one."""
     pages: tuple[PageId, ...] = ()
     """The pages that are new."""

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 
 import apsw
 
+from hotset.nouns.note import Scope
 from hotset.nouns.page import Digest, SessionId
 from hotset.store.blobs import unpress
 from hotset.store.port import Blob, Row
@@ -14,6 +15,8 @@ from hotset.store.rows import TABLES, is_blank, unpack_hex
 
 _MEMORIES = "(SELECT id FROM memory WHERE session = :session AND session IS NOT NULL)"
 """Those that come from a session."""
+
+_TRAVELS = f"scope <> '{Scope.MACHINE}'"
 
 _OF_SESSION = {
     "session": "id = :session",
@@ -32,10 +35,13 @@ _OF_SESSION = {
     "memory": f"id IN {_MEMORIES}",
     "memory_link": f'"of" IN {_MEMORIES} AND "to" IN {_MEMORIES}',
     "memory_use": f"session = :session AND memory IN {_MEMORIES}",
+    "note": f"session = :session AND {_TRAVELS}",
 }
 """Forms belong to messages: those of a session's messages go with it, whichever session decided them. A memory goes with all of
 its versions, or an older one would hold where it is loaded.
 """
+
+_OF_STORE = {"note": _TRAVELS}
 
 _ORDER = {"shown": "step, seq", "hidden": "step, seq", "sent": "step, seq"}
 """What two stores hold of one page table is in the same order, whichever of them it was loaded into first."""
@@ -70,7 +76,7 @@ def dump(reading: Callable[[], AbstractContextManager[apsw.Connection]], session
             digest = Digest(unpack_hex(packed))
             yield Blob(digest, unpress(digest, *form))
         for table in TABLES:
-            which = _OF_SESSION[table.name] if session is not None else "1"
+            which = _OF_SESSION[table.name] if session is not None else _OF_STORE.get(table.name, "1")
             for row in connection.execute(
                 f'SELECT {table.names} FROM "{table.name}" WHERE {which} ORDER BY {_ORDER.get(table.name, "seq")}',  # noqa: S608
                 of_session if session is not None else None,

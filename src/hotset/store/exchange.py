@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -12,14 +13,15 @@ import msgspec
 from hotset.errors import BadInput
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.memory import Memory, MemoryLink, Use
+from hotset.nouns.note import Note
 from hotset.nouns.page import Digest, Gist, Page, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
 from hotset.store.memory_form import from_fields
 from hotset.store.port import Blob, Row
 from hotset.store.showing import Hiding, Sending, Showing
 
-FORMAT = 3
-_READABLE = (1, 2, 3)  # 2 has the page table, bills and summaries, 3 has memories; every earlier row is as it was
+FORMAT = 4
+_READABLE = (1, 2, 3, 4)  # 2 has the page table, bills and summaries, 3 memories, 4 notes; every earlier row is as it was
 
 _NAMES: dict[type, str] = {
     Blob: "content",
@@ -39,6 +41,7 @@ _NAMES: dict[type, str] = {
     Memory: "memory",
     MemoryLink: "memory_link",
     Use: "memory_use",
+    Note: "note",
 }
 _TYPES: dict[str, Any] = {name: noun for noun, name in _NAMES.items()}
 
@@ -53,7 +56,7 @@ def write_lines(rows: Iterable[Row], *, sealed: int = 0) -> Iterator[bytes]:
     count = 0
     for row in rows:
         count += 1
-        fields = _content(row) if isinstance(row, Blob) else msgspec.to_builtins(row)
+        fields = _content(row) if isinstance(row, Blob) else _fields(row)
         yield _line({"is": _NAMES[type(row)], **fields})
     yield _line({"end": count})
 
@@ -81,6 +84,14 @@ def read_lines(lines: Iterable[bytes]) -> Iterator[Row]:
 
 def _line(fields: dict[str, Any]) -> bytes:
     return msgspec.json.encode(fields) + b"\n"
+
+
+def _fields(row: Row) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(row)
+    if isinstance(row, Note) and row.value is not None:
+        with suppress(UnicodeDecodeError):
+            fields = {**fields, "value": None, "text": row.value.decode()}
+    return fields
 
 
 def _content(blob: Blob) -> dict[str, str]:
@@ -117,6 +128,8 @@ def _row(number: int, fields: dict[str, Any]) -> Row:
         raise BadInput(f"line {number}: no such kind of row: {name!r}")
     if noun is Blob:
         return _blob(number, fields)
+    if noun is Note and isinstance(text := fields.pop("text", None), str):
+        fields["value"] = base64.b64encode(text.encode()).decode()
     try:
         row: Row = from_fields(fields) if noun is Memory else msgspec.convert(fields, type=noun)
     except msgspec.ValidationError as error:

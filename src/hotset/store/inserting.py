@@ -14,6 +14,7 @@ import msgspec
 from hotset.errors import BadInput
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.memory import Memory, MemoryId, MemoryLink, Use
+from hotset.nouns.note import Note, Scope
 from hotset.nouns.page import Digest, Gist, Page
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
 from hotset.store.blobs import Pressed, press
@@ -22,6 +23,7 @@ from hotset.store.memory_form import refuse_unfit
 from hotset.store.memory_meeting import Meeting
 from hotset.store.memory_reading import versions_of
 from hotset.store.needs import supersedes
+from hotset.store.notes import note_of
 from hotset.store.port import Blob, Row, Writing
 from hotset.store.rows import (
     BILL,
@@ -33,6 +35,7 @@ from hotset.store.rows import (
     MEMORY_LINK,
     MEMORY_USE,
     NODE,
+    NOTE,
     PAGE,
     REFERENCE,
     SENT,
@@ -47,7 +50,7 @@ from hotset.store.rows import (
 )
 from hotset.store.showing import Hiding, Sending, Showing
 
-_PLAIN: tuple[Table[Any], ...] = (SESSION, NODE, PAGE, TOOL, REFERENCE, SHOWN, HIDDEN, SENT, BILL, SUMMARY, MEMORY)
+_PLAIN: tuple[Table[Any], ...] = (SESSION, NODE, PAGE, TOOL, REFERENCE, SHOWN, HIDDEN, SENT, BILL, SUMMARY, MEMORY, NOTE)
 _INSERT = {
     table.name: f'INSERT OR IGNORE INTO "{table.name}" ({table.names}) VALUES ({table.marks})'  # noqa: S608 - our own names
     for table in _PLAIN
@@ -71,7 +74,8 @@ _ERASE = tuple(
     f"UPDATE {name} SET {_BLANK[name]} WHERE {column} IN (SELECT value FROM json_each(?))"  # noqa: S608
     for name, column in (("memory", "id"), ("memory_link", '"of"'), ("memory_link", '"to"'), ("memory_use", "memory"))
 )
-_Plain = Session | Node | Page | ToolSeen | Reference | Showing | Hiding | Sending | Bill | Summary | Memory
+_OVERWRITE_NOTE = f"UPDATE note SET ({NOTE.names}) = ({NOTE.marks}) WHERE space = ? AND key = ? AND version = ?"  # noqa: S608
+_Plain = Session | Node | Page | ToolSeen | Reference | Showing | Hiding | Sending | Bill | Summary | Memory | Note
 _Repeating = Event | MemoryLink | Use
 _TABLE_OF: dict[type, Table[Any]] = {table.noun: table for table in (*_PLAIN, *_REPEATING)}
 
@@ -94,9 +98,13 @@ def write(connection: apsw.Connection, writing: Writing, pressed: Mapping[Digest
         writing.bills,
         writing.summaries,
         writing.memories,
+        () if writing.overwritten else writing.notes,
     )
     for row in chain.from_iterable(rows):
         _insert(connection, row)
+    for old in writing.overwritten:  # rows are numbered without gaps, so none is deleted: see `repair`
+        [note] = writing.notes
+        connection.execute(_OVERWRITE_NOTE, (*NOTE.pack(note), old.space, pack_hex(old.key), old.version))
     for turn in writing.turns:
         _put_turn(connection, turn)
     repeating: tuple[tuple[_Repeating, ...], ...] = (writing.events, writing.links, writing.uses)
@@ -131,6 +139,10 @@ class Intake:
                 return self._take_nth(row)
             case Gist():
                 return _insert_gist(self._connection, row)
+            case Hiding() if (note := note_of(self._connection, row)) is not None:
+                return _insert(self._connection, note)
+            case Note() if row.scope is Scope.MACHINE:
+                return False
             case _:
                 return _insert(self._connection, row)
 

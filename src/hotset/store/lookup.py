@@ -10,12 +10,14 @@ import msgspec
 
 from hotset.errors import PageDamaged
 from hotset.nouns.memory import Memory, MemoryId, MemoryLink, Relation
+from hotset.nouns.note import Note
 from hotset.nouns.page import ROOT, Chain, Digest, Page, PageId, SessionId
 from hotset.nouns.turn import Node, Session, Turn, TurnId
 from hotset.store.blobs import unpress
 from hotset.store.port import CANDIDATES, FEW, LATEST, MemoryRows
-from hotset.store.rows import MEMORY, MEMORY_LINK, NODE, PAGE, SESSION, TURN, Noun, Table, pack_hex
+from hotset.store.rows import MEMORY, MEMORY_LINK, NODE, NOTE, PAGE, SESSION, TURN, Noun, Table, pack_hex
 
+_STEPPED = ("shown", "hidden", "sent", "note")
 _MOST_STEPS = 32  # messages of one reply
 _LATEST_TURNS = f"SELECT * FROM turn ORDER BY seq DESC LIMIT {LATEST}"  # noqa: S608
 _PAGE_NAMES = ", ".join(f"page.{name}" for name in PAGE.names.split(", "))
@@ -126,8 +128,11 @@ class SqlLookup:
         return [PageId(id) for (id,) in rows]
 
     def last_step(self) -> int:
-        steps = "SELECT max(step) AS step FROM shown UNION ALL SELECT max(step) FROM hidden UNION ALL SELECT max(step) FROM sent"
-        return int(self._value(f"SELECT max(step) FROM ({steps})") or 0)  # noqa: S608 - our own names
+        steps = " UNION ALL ".join(f"SELECT max(step) AS step FROM {table}" for table in _STEPPED)  # noqa: S608 - our own names
+        return int(self._value(f"SELECT max(step) FROM ({steps})") or 0)  # noqa: S608
+
+    def last_note(self, space: str, key: str) -> Note | None:
+        return one(self._connection, NOTE, "space = ? AND key = ? ORDER BY version DESC LIMIT 1", space, pack_hex(key))
 
     def last_memory(self, id: MemoryId) -> Memory | None:
         return one(self._connection, MEMORY, "id = ? ORDER BY version DESC LIMIT 1", id)

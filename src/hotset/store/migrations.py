@@ -9,6 +9,7 @@ from pathlib import Path
 import apsw
 
 from hotset.errors import StoreFailed, StoreTooNew
+from hotset.store.notes import move_hidden_to_notes
 
 APPLICATION_ID = 0x686F7473  # "hots": tells `file` and us whose SQLite file this is
 
@@ -129,7 +130,21 @@ def _third(connection: apsw.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (_first, _second, _third)
+def _fourth(connection: apsw.Connection) -> None:
+    """Notes. What stood in `hidden` under made-up names becomes notes of the space that the name began with."""
+    connection.execute(
+        """
+        CREATE TABLE note (
+            seq INTEGER PRIMARY KEY, space, key, version, scope, session, turn, step, time, codec, size, body, seal);
+        CREATE UNIQUE INDEX note_key ON note (space, key, version);
+        CREATE INDEX note_step ON note (step);
+        CREATE INDEX note_session ON note (session) WHERE session IS NOT NULL;
+        """
+    )
+    move_hidden_to_notes(connection)
+
+
+MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (_first, _second, _third, _fourth)
 """Step n leads from version n to n + 1."""
 
 VERSION = len(MIGRATIONS)

@@ -6,11 +6,25 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from hotset.errors import NotFound
+from hotset.errors import Conflict, NotFound
 from hotset.nouns.bill import Summary
-from hotset.nouns.deposit import Answered, Asked, Billed, Deposit, Erased, Gisted, Hid, Kept, Noted, Planned, Remembered
+from hotset.nouns.deposit import (
+    Answered,
+    Asked,
+    Billed,
+    Deposit,
+    Erased,
+    Gisted,
+    Hid,
+    Kept,
+    Noted,
+    NoteWritten,
+    Planned,
+    Remembered,
+)
 from hotset.nouns.link import Link, link
 from hotset.nouns.message import DialectName, Part
+from hotset.nouns.note import Note
 from hotset.nouns.page import ROOT, Chain, Digest, Page, PageId, Role, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import WHOLE, Spot, Stub
@@ -25,7 +39,7 @@ from hotset.store.titles import title
 _TITLE_CHARS = 80
 
 
-def place(  # noqa: C901, PLR0911 - one case a kind of deposit
+def place(  # noqa: C901, PLR0911, PLR0912 - one case a kind of deposit
     deposit: Deposit, look: Lookup
 ) -> tuple[Writing, Kept]:
     """What to write for a deposit, and what to answer once it is written."""
@@ -54,6 +68,13 @@ def place(  # noqa: C901, PLR0911 - one case a kind of deposit
             return remembered(deposit, look), Kept()
         case Erased():
             return erased(deposit, look), Kept()
+        case NoteWritten():
+            return _note_written(deposit, look)
+
+
+def together(kept: Kept, later: Kept) -> Kept:
+    """What a group became whose deposits became these."""
+    return Kept(kept.turn or later.turn, (*kept.pages, *later.pages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +259,31 @@ def _summed_up(summary: Summary, look: Lookup) -> tuple[Writing, Kept]:
     if look.session(summary.session) is None:
         raise NotFound(f"no session {summary.session}")
     return Writing(summaries=(summary,)), Kept()
+
+
+def _note_written(written: NoteWritten, look: Lookup) -> tuple[Writing, Kept]:
+    space, key = written.space, written.key
+    turn = _turn_of(written.turn, look) if written.turn is not None else None
+    kept = Kept(turn.ref if turn is not None else None)
+    latest = look.last_note(space.name, key)
+    version = latest.version if latest is not None else 0
+    if written.expects not in (None, version):
+        raise Conflict(f"note {space.name} {key} has version {version}, not {written.expects}: read it again")
+    if written.value == (latest.value if latest is not None else None):
+        return Writing(), kept
+    note = Note(
+        space=space.name,
+        key=key,
+        value=written.value,
+        time=written.time,
+        session=turn.session if turn is not None else None,
+        turn=turn.number if turn is not None else 0,
+        scope=space.scope,
+        version=version + 1,
+        step=look.last_step() + 1,
+    )
+    overwritten = (replace(note, version=note.version - space.keeps),) if 0 < space.keeps < note.version else ()
+    return Writing(notes=(note,), overwritten=overwritten), kept
 
 
 def _messages(links: Iterable[Link], place: _Place, look: Lookup) -> tuple[list[Node], list[Page], list[Blob]]:

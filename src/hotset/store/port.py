@@ -10,6 +10,7 @@ from typing import Protocol
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Deposit, Kept
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Relation, Standing, Use, Uses
+from hotset.nouns.note import Note
 from hotset.nouns.page import Chain, Digest, Gist, Kind, Page, PageId, SessionId, including
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import Table
@@ -112,6 +113,7 @@ Row = (
     | Memory
     | MemoryLink
     | Use
+    | Note
     | Blob
 )
 """Everything a store holds is one of these; `dump` gives them out and `load` takes them in."""
@@ -221,6 +223,10 @@ class Lookup(Protocol):
         """What there is of these memories."""
         ...
 
+    def last_note(self, space: str, key: str) -> Note | None:
+        """Its latest version, also where that removed it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Writing:
@@ -247,20 +253,23 @@ class Writing:
     links: tuple[MemoryLink, ...] = ()
     uses: tuple[Use, ...] = ()
     erased: tuple[MemoryId, ...] = ()
+    notes: tuple[Note, ...] = ()
+    overwritten: tuple[Note, ...] = ()
+    """Notes in whose place one of `notes` stands: versions of a space that keeps only the last few."""
 
 
 class Store(Protocol):
     """Keeps everything.
 
     - What `keep`'s future resolves to is durable: it survives kill -9 and the loss of power.
-    - A deposit is written whole or not at all; a failed one changes nothing and raises a `HotsetError`.
+    - The deposits of one `keep` are written together or not at all; a failed group changes nothing and raises a `HotsetError`.
     - Deposits are placed in the order in which they were handed over, each seeing those before it.
     - Content comes back byte for byte, or `PageDamaged` is raised; never other bytes.
     - Rows come back in the order in which they were kept, whatever the clock said.
     - Safe to use from several threads and several processes at once.
     """
 
-    def keep(self, deposit: Deposit) -> Future[Kept]: ...
+    def keep(self, *deposits: Deposit) -> Future[Kept]: ...
 
     def content(self, digest: Digest) -> bytes:
         """Raises `NotFound`, or `PageDamaged`."""
@@ -385,6 +394,18 @@ class Store(Protocol):
 
         Versions that belong to no piece of work are not counted.
         """
+        ...
+
+    def notes(self, space: str, keys: Sequence[str] = (), as_of: TurnRef | None = None) -> Mapping[str, Note]:
+        """The latest version of each of these keys, or of every key of a space; what was removed is left out.
+
+        With `as_of`, as it was when that turn was planned; nothing for a turn that never was. Raises `NotFound` where there is
+        no such turn.
+        """
+        ...
+
+    def note_versions(self, space: str, key: str) -> Sequence[Note]:
+        """Every version that is kept, the oldest first."""
         ...
 
     def version(self) -> int:

@@ -25,6 +25,7 @@ from hotset.store.inserting import has_blob, insert_blob
 from hotset.store.lookup import SqlLookup
 from hotset.store.migrations import APPLICATION_ID, VERSION, migrate
 from hotset.store.needs import needs, supersedes
+from hotset.store.notes import move_hidden_to_notes
 from hotset.store.placing import pages_of
 from hotset.store.port import Blob
 from hotset.store.rows import ERASABLE, GIST, HIDDEN, NODE, PAGE, SHOWN, TABLES, TURN, Table, is_blank, pack_hex
@@ -99,6 +100,7 @@ def _save(connection: apsw.Connection, file: File, reread: Reread | None, sealed
     gaps["page"] = max(0, gaps["page"] - made_pages)
     for table in (SHOWN, HIDDEN):
         gaps[table.name] += _let_go(connection, table)
+    move_hidden_to_notes(connection)
     saved = {name: _one(connection, f'SELECT count({_SET.get(name, "*")}) FROM "{name}"') for name in (*gaps, "gist")}  # noqa: S608
     if not any(saved.values()):
         raise StoreFailed(

@@ -15,6 +15,7 @@ from hotset.errors import BadInput, PageDamaged
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.memory import Memory, MemoryKind, MemoryLink, Relation, Standing, Task, Use, Used
 from hotset.nouns.message import DialectName, Usage
+from hotset.nouns.note import Note, Scope
 from hotset.nouns.page import Gist, Kind, Page, Role
 from hotset.nouns.turn import Event, Node, Outcome, Reference, Session, ToolSeen, Turn
 from hotset.nouns.window import Cause, Form
@@ -41,6 +42,7 @@ Noun = TypeVar(
     Memory,
     MemoryLink,
     Use,
+    Note,
 )
 
 _SEAL_BYTES = 8  # 2^-64 for a damaged row to pass; a wider one would only cost room
@@ -132,6 +134,33 @@ class MemoryTable(Table[Memory]):
             return from_body(MemoryKind(kind), inflate(f"memory {id}", codec, size, body))
         except ValueError as error:
             raise PageDamaged(f"memory {id} cannot be read: {error}") from error
+
+
+class NoteTable(Table[Note]):
+    """Its value is compressed like content, but stands in its row: what must not leave the machine is in no other place."""
+
+    def _values(self, noun: Note) -> tuple[Value, ...]:
+        form = press(noun.value) if noun.value is not None else None
+        return (
+            noun.space,
+            pack_hex(noun.key),
+            _number(noun.version),
+            str(noun.scope),
+            noun.session,
+            _number(noun.turn),
+            _number(noun.step),
+            _moment(noun.time),
+            *((int(form.codec), form.size, form.body) if form is not None else (None, None, None)),
+        )
+
+    def _noun(self, fields: tuple[Any, ...]) -> Note:
+        space, key, version, scope, session, turn, step, time, codec, size, body = fields
+        named = unpack_hex(key)
+        value = None if body is None else inflate(f"note {space} {named}", codec, size, body)
+        try:
+            return Note(space, named, value, time, session, turn, Scope(scope), version, step)
+        except ValueError as error:
+            raise PageDamaged(f"note {space} {named} cannot be read: {error}") from error
 
 
 def is_blank(values: Sequence[Any]) -> bool:
@@ -443,6 +472,15 @@ MEMORY_USE: Table[Use] = Table(
     repeats=True,
 )
 
+NOTE = NoteTable(
+    "note",
+    Note,
+    tuple(
+        (name, _TEXT) for name in ("space", "key", "version", "scope", "session", "turn", "step", "time", "codec", "size", "body")
+    ),
+    identity=("space", "key", "version"),
+)
+
 TABLES: tuple[Table[Any], ...] = (
     SESSION,
     NODE,
@@ -460,6 +498,7 @@ TABLES: tuple[Table[Any], ...] = (
     MEMORY,
     MEMORY_LINK,
     MEMORY_USE,
+    NOTE,
 )
 """Every table of rows, in the order in which a dump gives them out (after the content)."""
 

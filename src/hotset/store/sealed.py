@@ -15,6 +15,7 @@ import msgspec
 
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.memory import Memory
+from hotset.nouns.note import Note
 from hotset.nouns.page import Digest, Gist, Page, PageId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
 from hotset.sealing import gather, seal
@@ -111,8 +112,13 @@ class SealedRows:
                 yield replace(row, text=self._words(row.text))
             case Memory():
                 yield self._memory(row)
+            case Note() if row.value is not None:
+                yield replace(row, key=self._words(row.key), value=self._sealed(row.value))
             case _:
                 yield row
+
+    def _sealed(self, value: bytes) -> bytes:
+        return seal(_text(value), self._known).text.encode("utf-8", "surrogateescape")
 
     def _memory(self, memory: Memory) -> Memory:
         """It was made of sealed text; but what is known to be a secret by now may not have been then."""

@@ -17,10 +17,11 @@ from hotset.errors import HotsetError, NotFound, PageDamaged, StoreBusy, StoreFa
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Deposit, Kept
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Standing, Uses
+from hotset.nouns.note import Note
 from hotset.nouns.page import Chain, Digest, Gist, Page, PageId, SessionId
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnRef
 from hotset.nouns.window import Table as PageTable
-from hotset.store import checking, dumping, loading, memory_reading
+from hotset.store import checking, dumping, loading, memory_reading, notes
 from hotset.store.ballast import Ballast
 from hotset.store.blobs import unpress
 from hotset.store.changes import Changes
@@ -71,7 +72,7 @@ from hotset.store.rows import (
     pack_hex,
     unpack_hex,
 )
-from hotset.store.tabling import Tables
+from hotset.store.tabling import ANY_STEP, Tables, planned_at
 from hotset.store.wal import Checkpointer, refuse_foreign_wal, refuse_torn
 from hotset.store.writer import Writer
 
@@ -193,9 +194,9 @@ class SqliteStore:
         self._changes.close()
         os.close(self._in_use)
 
-    def keep(self, deposit: Deposit) -> Future[Kept]:
+    def keep(self, *deposits: Deposit) -> Future[Kept]:
         self._writable()
-        return self._writer.keep(deposit)
+        return self._writer.keep(deposits)
 
     def content(self, digest: Digest) -> bytes:
         with self._reading() as connection:
@@ -355,6 +356,16 @@ class SqliteStore:
     def memory_runs(self) -> Sequence[tuple[str, int, float]]:
         with self._reading() as connection:
             return memory_reading.runs(connection)
+
+    def notes(self, space: str, keys: Sequence[str] = (), as_of: TurnRef | None = None) -> Mapping[str, Note]:
+        with self._reading() as connection, connection:
+            step = ANY_STEP if as_of is None else planned_at(connection, as_of)
+            found = notes.latest(connection, space, keys, step) if step is not None else {}
+        return found  # noqa: RET504 - apsw's types say that a transaction may swallow an error
+
+    def note_versions(self, space: str, key: str) -> Sequence[Note]:
+        with self._reading() as connection:
+            return notes.versions(connection, space, key)
 
     def version(self) -> int:
         self._alive()

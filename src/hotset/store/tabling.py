@@ -21,7 +21,7 @@ from hotset.store.showing import hidden, sent, shown
 
 _AT_ONCE = 250  # one statement, prepared once, serves lines of any length; longer ones are asked for in several portions
 _MARKS = ", ".join("?" * _AT_ONCE)
-_ANY_STEP = 2**63 - 1  # SQLite's largest number: no step is behind it
+ANY_STEP = 2**63 - 1  # SQLite's largest number: no step is behind it
 _ROOM = 16 * 1024 * 1024  # a dozen long conversations
 _ROW_BYTES = 700  # what a row takes in memory beside its text
 
@@ -73,7 +73,7 @@ class Tables:
 
     def table(self, connection: apsw.Connection, chains: Sequence[Chain], as_of: TurnRef | None) -> Table:
         """Call it inside a transaction: the parts of a table belong to one state of the store."""
-        step = _ANY_STEP if as_of is None else _planned_at(connection, as_of)
+        step = ANY_STEP if as_of is None else planned_at(connection, as_of)
         if step is None:
             return Table()
         keys = [pack_hex(chain) for chain in chains]
@@ -106,7 +106,7 @@ class Tables:
         return _every(latest, rows)
 
 
-def _planned_at(connection: apsw.Connection, turn: TurnRef) -> int | None:
+def planned_at(connection: apsw.Connection, turn: TurnRef) -> int | None:
     """The step of a turn's last plan; None where it was never planned."""
     row = one(connection, SENT, "session = ? AND turn = ? ORDER BY step DESC LIMIT 1", turn.session, turn.number)
     if row is None and SqlLookup(connection).turn(turn.session, turn.number) is None:

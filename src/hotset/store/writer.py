@@ -14,7 +14,7 @@ from functools import partial
 import apsw
 
 from hotset.errors import BadInput, DiskFull, HotsetError, PageDamaged, StoreFailed
-from hotset.nouns.deposit import Answered, Asked, Deposit, Erased, Hid, Kept, Noted, Planned, Remembered
+from hotset.nouns.deposit import Answered, Asked, Deposit, Erased, Hid, Kept, Noted, NoteWritten, Planned, Remembered
 from hotset.nouns.page import Digest
 from hotset.store.ballast import Ballast
 from hotset.store.blobs import Pressed, Presser, beside_messages
@@ -22,7 +22,7 @@ from hotset.store.commit_seal import commit
 from hotset.store.connecting import Connection, is_full, leave
 from hotset.store.inserting import write
 from hotset.store.lookup import SqlLookup
-from hotset.store.placing import place
+from hotset.store.placing import place, together
 from hotset.store.wal import Checkpointer, save_lost_wal
 
 _MOST_AT_ONCE = 256
@@ -35,7 +35,7 @@ _WORTH_PRESSING_AHEAD = 4096  # compressing less than this takes less than a tri
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    deposit: Deposit
+    deposits: tuple[Deposit, ...]
     future: Future[Kept] = field(default_factory=Future)
     pressed: Mapping[Digest, Pressed] = field(default_factory=dict)
     """Its content, compressed on the way here."""
@@ -74,14 +74,14 @@ class Writer:
         for thread in self._threads:
             thread.start()
 
-    def keep(self, deposit: Deposit) -> Future[Kept]:
-        waiting = _Waiting(deposit)
+    def keep(self, deposits: tuple[Deposit, ...]) -> Future[Kept]:
+        waiting = _Waiting(deposits)
         # What was handed over is handed over: a caller that goes away does not take its deposit back.
         waiting.future.set_running_or_notify_cancel()
         with self._door:
             if self._closed:
                 raise StoreFailed("the store is closed")
-            if self._pressing or _bytes_of(deposit) >= _WORTH_PRESSING_AHEAD:
+            if self._pressing or _bytes_in(deposits) >= _WORTH_PRESSING_AHEAD:
                 self._pressing += 1
                 self._long.put(waiting)
             else:
@@ -106,7 +106,10 @@ class Writer:
         presser = Presser()
         while (waiting := self._long.get()) is not None:
             with suppress(Exception):  # whatever happens, it is written
-                waiting = replace(waiting, pressed=presser.pressed(waiting.deposit))
+                waiting = replace(
+                    waiting,
+                    pressed={address: form for each in waiting.deposits for address, form in presser.pressed(each).items()},
+                )
             self._queue.put(waiting)
             with self._door:
                 self._pressing -= 1
@@ -120,7 +123,7 @@ class Writer:
             size = 0
             while first is not None:
                 batch.append(first)
-                size += _bytes_of(first.deposit)
+                size += _bytes_in(first.deposits)
                 if len(batch) >= _MOST_AT_ONCE or size >= _MOST_BYTES_AT_ONCE or self._queue.empty():
                     break
                 first = self._queue.get()
@@ -141,7 +144,9 @@ class Writer:
             for waiting, answer in zip(batch, answers, strict=False):
                 if not isinstance(answer, Kept):
                     waiting.future.set_exception(answer)
-                elif isinstance(waiting.deposit, Erased):  # its words leave the WAL first, and nobody else waits for that
+                elif any(
+                    isinstance(each, Erased) for each in waiting.deposits
+                ):  # its words leave the WAL first, and nobody else waits for that
                     self._checkpointer.empty(partial(waiting.future.set_result, answer))
                 else:
                     waiting.future.set_result(answer)
@@ -184,11 +189,14 @@ class Writer:
         return answers
 
     def _place(self, connection: apsw.Connection, waiting: _Waiting) -> Kept | BaseException:
-        """One deposit of the batch. Its own fault is its own answer; a fault of the disk is everybody's."""
+        """One group of the batch. Its own fault is its own answer; a fault of the disk is everybody's."""
         connection.execute("SAVEPOINT deposit")
+        kept = Kept()
         try:
-            writing, kept = place(waiting.deposit, SqlLookup(connection))
-            write(connection, writing, waiting.pressed)
+            for deposit in waiting.deposits:
+                writing, each = place(deposit, SqlLookup(connection))
+                write(connection, writing, waiting.pressed)
+                kept = together(kept, each)
         except (apsw.FullError, apsw.IOError, apsw.NoMemError, MemoryError):
             raise
         except Exception as error:
@@ -214,7 +222,11 @@ class Writer:
             leave(connection)
 
 
-def _bytes_of(deposit: Deposit) -> int:
+def _bytes_in(deposits: tuple[Deposit, ...]) -> int:
+    return sum(map(_bytes_of, deposits))
+
+
+def _bytes_of(deposit: Deposit) -> int:  # noqa: PLR0911 - one case a kind of deposit
     match deposit:
         case Asked():
             return len(deposit.request.raw)
@@ -224,6 +236,8 @@ def _bytes_of(deposit: Deposit) -> int:
             return len(deposit.content)
         case Planned() | Hid():
             return sum(map(len, beside_messages(deposit)))
+        case NoteWritten():
+            return len(deposit.value or b"")
         case Remembered():
             return sum(_MEMORY_BYTES + len(memory.text) for memory in deposit.memories)
         case _:

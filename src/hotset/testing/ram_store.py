@@ -16,19 +16,21 @@ from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Deposit, Kept
 from hotset.nouns.link import derive
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Relation, Standing, Use, Used, Uses
+from hotset.nouns.note import Note, Scope
 from hotset.nouns.page import ROOT, Chain, Digest, Gist, Kind, Page, PageId, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import Hidden, Sent, Shown, Spot, Table
 from hotset.store.memory_form import refuse_unfit
 from hotset.store.memory_meeting import Meeting
 from hotset.store.needs import latest_versions, needs, supersedes
-from hotset.store.placing import place
+from hotset.store.notes import old_note
+from hotset.store.placing import place, together
 from hotset.store.port import CANDIDATES, FEW, LATEST, MATCHES, Blob, Census, Damage, MemoryRows, Row, Where, Writing
 from hotset.store.showing import Hiding, Sending, Showing, hidden, sent, shown
 
 _Key = TypeVar("_Key")
 _Noun = TypeVar("_Noun")
-_Decided = Showing | Hiding | Sending | Bill | Summary
+_Decided = Showing | Hiding | Sending | Bill | Summary | Note
 _Repeating = Event | MemoryLink | Use
 
 
@@ -56,6 +58,7 @@ class _Shelves:
         self.links: list[MemoryLink] = []
         self.holding: dict[tuple[MemoryId, MemoryId, Relation], MemoryLink] = {}
         self.uses: list[Use] = []
+        self.notes: dict[tuple[str, str, int], Note] = {}
 
     def copied(self) -> _Shelves:
         other = _Shelves()
@@ -147,7 +150,14 @@ class _Shelves:
         return [page.id for page in sorted(mine, key=lambda page: page.position)]
 
     def last_step(self) -> int:
-        return max((row.step for row in self.decided()), default=0)
+        return max((row.step for row in (*self.decided(), *self.notes.values())), default=0)
+
+    def note_versions(self, space: str, key: str) -> list[Note]:
+        mine = (note for note in self.notes.values() if (note.space, note.key) == (space, key))
+        return sorted(mine, key=lambda note: note.version)
+
+    def last_note(self, space: str, key: str) -> Note | None:
+        return next(reversed(self.note_versions(space, key)), None)
 
     def versions_of(self, id: MemoryId) -> Sequence[Memory]:
         return self.versions.get(id, ())
@@ -176,7 +186,7 @@ class _Shelves:
         yield from sorted(self.hidden.values(), key=lambda row: row.step)
         yield from sorted(self.sent.values(), key=lambda row: row.step)
 
-    def write(self, writing: Writing) -> None:
+    def write(self, writing: Writing) -> None:  # noqa: C901 - one loop a kind of row
         for blob in writing.blobs:
             self.blobs.setdefault(blob.digest, blob.content)
         for session in writing.sessions:
@@ -200,9 +210,12 @@ class _Shelves:
             writing.sent,
             writing.bills,
             writing.summaries,
+            writing.notes,
         )
         for row in chain.from_iterable(decided):
             _take_decided(self, row)
+        for note in writing.overwritten:
+            self.notes.pop((note.space, note.key, note.version), None)
         self._remember(writing)
 
     def _remember(self, writing: Writing) -> None:
@@ -249,6 +262,7 @@ class _Shelves:
         yield from self.memories.values()
         yield from self.links
         yield from self.uses
+        yield from (note for note in self.notes.values() if note.scope is not Scope.MACHINE)
 
 
 class RamStore:
@@ -260,18 +274,23 @@ class RamStore:
         self._closed = False
         self._version = 0
 
-    def keep(self, deposit: Deposit) -> Future[Kept]:
+    def keep(self, *deposits: Deposit) -> Future[Kept]:
         future: Future[Kept] = Future()
         future.set_running_or_notify_cancel()
         with self._lock:
             if self._closed:
                 raise StoreFailed("the store is closed")
+            shelves = self._shelves if len(deposits) == 1 else self._shelves.copied()
+            kept = Kept()
             try:
-                writing, kept = place(deposit, self._shelves)
-                self._shelves.write(writing)
+                for deposit in deposits:
+                    writing, each = place(deposit, shelves)
+                    shelves.write(writing)
+                    kept = together(kept, each)
             except HotsetError as error:
                 future.set_exception(error)
             else:
+                self._shelves = shelves
                 self._version += 1
                 future.set_result(kept)
         return future
@@ -407,6 +426,17 @@ class RamStore:
         times = {name: [time for run, time in written if run == name] for name in newest}
         return [(name, len(times[name]), max(times[name])) for name in newest]
 
+    def notes(self, space: str, keys: Sequence[str] = (), as_of: TurnRef | None = None) -> Mapping[str, Note]:
+        with self._lock:
+            step = _step_of(self._shelves, as_of)
+            every = [note for note in self._shelves.notes.values() if note.space == space and note.step <= step]
+        held = {note.key: note for note in sorted(every, key=lambda note: note.version) if not keys or note.key in keys}
+        return {key: note for key, note in held.items() if note.value is not None}
+
+    def note_versions(self, space: str, key: str) -> Sequence[Note]:
+        with self._lock:
+            return self._shelves.note_versions(space, key)
+
     def version(self) -> int:
         return self._version
 
@@ -444,13 +474,7 @@ class RamStore:
 
 
 def _table(shelves: _Shelves, chains: Sequence[Chain], as_of: TurnRef | None) -> Table:
-    step = shelves.last_step()
-    if as_of is not None:
-        if (as_of.session, as_of.number) not in shelves.turns:
-            raise NotFound(f"no turn {as_of.number} in session {as_of.session}")
-        step = max(
-            (row.step for row in shelves.sent.values() if (row.session, row.turn) == (as_of.session, as_of.number)), default=0
-        )
+    step = _step_of(shelves, as_of)
     depth = {chain: number for number, chain in enumerate(chains)}
     behind = dict(pairwise(chains))
     read = shelves.blobs.__getitem__
@@ -468,6 +492,15 @@ def _table(shelves: _Shelves, chains: Sequence[Chain], as_of: TurnRef | None) ->
             case Sending() if row.head in depth and (latest is None or depth[row.head] >= latest[0]):
                 latest = (depth[row.head], sent(row))
     return Table(all_shown, all_hidden, latest[1] if latest else None)
+
+
+def _step_of(shelves: _Shelves, as_of: TurnRef | None) -> int:
+    if as_of is None:
+        return shelves.last_step()
+    if (as_of.session, as_of.number) not in shelves.turns:
+        raise NotFound(f"no turn {as_of.number} in session {as_of.session}")
+    mine = (row.step for row in shelves.sent.values() if (row.session, row.turn) == (as_of.session, as_of.number))
+    return max(mine, default=0)
 
 
 def _holds(shelves: _Shelves, row: Hiding, next: Chain | None) -> bool:
@@ -548,12 +581,20 @@ def _take(  # noqa: C901, PLR0911 - one case a kind of row
             return _take_decided(shelves, row)
 
 
-def _take_decided(shelves: _Shelves, row: _Decided) -> int:
+def _take_decided(shelves: _Shelves, row: _Decided) -> int:  # noqa: PLR0911 - one case a kind of row
     match row:
         case Showing():
             return _add(shelves.shown, (row.chain, row.position, row.step, row.session), row)
+        case Hiding() if (note := old_note(row, shelves.blobs.__getitem__)) is not None:
+            every = shelves.note_versions(note.space, note.key)
+            if any((each.step, each.session) == (note.step, note.session) for each in every):
+                return 0
+            version = every[-1].version + 1 if every else 1
+            return _add(shelves.notes, (note.space, note.key, version), replace(note, version=version))
         case Hiding():
             return _add(shelves.hidden, (row.chain, row.step, row.session), row)
+        case Note():
+            return _add(shelves.notes, (row.space, row.key, row.version), row) if row.scope is not Scope.MACHINE else 0
         case Sending():
             return _add(shelves.sent, (row.head, row.step, row.session), row)
         case Bill():

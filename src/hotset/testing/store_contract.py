@@ -18,6 +18,7 @@ from hotset.store.exchange import read_lines, write_lines
 from hotset.store.port import Blob, Row, Store, Where
 from hotset.testing.store_lineage_contract import LINEAGE_CHECKS, OpenStore
 from hotset.testing.store_memory_contract import MEMORY_CHECKS, lives
+from hotset.testing.store_note_contract import NOTE_CHECKS
 from hotset.testing.store_talk import Talk, id_of, kept, message, only_turn, opened, request, said, shows, turn_of
 from hotset.testing.store_window_contract import WINDOW_CHECKS
 
@@ -381,6 +382,7 @@ CHECKS: tuple[Callable[[OpenStore], None], ...] = (
     *(check for name, check in sorted(globals().items()) if name.startswith("check_") and name != "check_store"),
     *LINEAGE_CHECKS,
     *WINDOW_CHECKS,
+    *NOTE_CHECKS,
     *MEMORY_CHECKS,
 )
 
