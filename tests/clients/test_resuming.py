@@ -7,6 +7,7 @@ import json
 import openai
 import pytest
 
+from hotset.nouns.note import Space
 from hotset.testing import Call, Say
 from tests.proxy.wire import post
 
@@ -105,7 +106,8 @@ def test_what_stands_behind_an_id_is_kept_for_a_proxy_that_takes_over(client):
     first = _ask(gpt, stream=True, input="Was there rain?")
 
     with world.store() as store:
-        (row,) = store.table([f"response:{first.id}"]).hidden.values()
+        note = store.notes(Space("response"), [first.id])[first.id]
 
-    assert row.instead.startswith(b"resp_")
-    assert row.instead.decode() != first.id
+    last = json.loads(note.value)["last"]
+    assert last.startswith("resp_")
+    assert last != first.id

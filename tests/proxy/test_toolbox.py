@@ -21,11 +21,12 @@ from hotset.dialects import DIALECTS as ALL
 from hotset.errors import DiskFull
 from hotset.nouns.deposit import Kept, Noted
 from hotset.nouns.embedding import OFF, Embedding
+from hotset.nouns.note import Space
 from hotset.nouns.page import Kind
 from hotset.nouns.tool import Returned
 from hotset.runtime.difference import difference
 from hotset.runtime.faults import MOST_USES
-from hotset.runtime.offering import beginning, names
+from hotset.runtime.offering import beginning
 from hotset.runtime.toolbox import Toolbox
 from hotset.runtime.toolbox_index import open_finding
 from hotset.sources.tools.found.servers import add_servers
@@ -531,7 +532,7 @@ def test_what_was_offered_is_kept_at_the_prompt_and_at_the_first_reply(talk):
     with world.store() as store:
         [session] = store.sessions()
         chains = beginning((node.chain, node.role, node.aside) for node in store.nodes(session.id))
-        assert len(chains) == len(store.table(names(chains)).hidden) == 2
+        assert len(chains) == len(store.notes(Space("offer"), chains)) == 2
 
 
 def test_two_proxies_over_one_store_offer_a_session_the_same(tmp_path, dialect):

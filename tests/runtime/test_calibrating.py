@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hotset.dialects import DIALECTS
-from hotset.nouns.deposit import Asked, Hid
+from hotset.nouns.deposit import Asked
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.turn import TurnId
 from hotset.runtime.calibrating import Calibrations
@@ -20,9 +22,9 @@ def test_what_was_learned_from_reports_is_known_again_after_a_restart():
     assert learning.ratio(MODEL, store) == prior(MODEL).ratio
 
     for _ in range(20):
-        row = learning.observed(MODEL, 40_000, Usage(input=30_000, cache_read=30_000))
-        if row is not None:
-            store.keep(Hid(TurnId("t1"), row)).result()
+        note = learning.observed(MODEL, 40_000, Usage(input=30_000, cache_read=30_000))
+        if note is not None:
+            store.keep(replace(note, turn=TurnId("t1"))).result()
 
     learned = learning.ratio(MODEL, store)
     assert prior(MODEL).ratio < learned <= 1.5

@@ -9,7 +9,7 @@ import pytest
 
 from hotset.config import Upstream, load
 from hotset.dialects import DIALECTS
-from hotset.nouns.deposit import Asked, Hid
+from hotset.nouns.deposit import Asked
 from hotset.nouns.link import link
 from hotset.nouns.message import Answer, DialectName, Loading, ToolSpec
 from hotset.nouns.page import ROOT
@@ -58,10 +58,9 @@ def line():
     return tuple(link(ROOT, request.messages))
 
 
-def keep(store: RamStore, rows) -> None:
+def keep(store: RamStore, notes) -> None:
     id = TurnId("t")
-    for each in (Asked(asked("Hello."), 1.0, "agent", id=id), *(Hid(id, row) for row in rows)):
-        store.keep(each).result()
+    store.keep(Asked(asked("Hello."), 1.0, "agent", id=id), *(replace(note, turn=id) for note in notes)).result()
 
 
 def test_definitions_come_back_in_the_order_in_which_they_were_found_and_the_first_of_a_name_holds(tmp_path, store, line):
@@ -97,7 +96,7 @@ def test_what_was_found_is_told_in_words_where_its_definition_was_lost_or_the_up
 def test_a_row_that_cannot_be_read_is_a_definition_that_was_lost(tmp_path, store, line):
     row = found(line[1].chain, ISSUE)
     [kept] = Deferrals(config(tmp_path)).keep([row], [ISSUE])
-    keep(store, [replace(kept, instead=b"{")])
+    keep(store, [replace(kept, value=b"{")])
 
     recalled = Deferrals(config(tmp_path)).recalled(line, {row.chain: row}, DIALECT, store, deferred=True)
 
@@ -158,7 +157,7 @@ def test_a_session_that_began_without_goes_on_without(tmp_path, store):
     shelf = Shelf(github=[create_issue])
     began = Planner(config(tmp_path, Deferring.OFF), tools=shelf)
     first = began.prepare(asked("Hello."), DIALECT, store, 1.0, "anthropic", off=False)
-    keep(store, first.decided.rows)
+    keep(store, first.decided.notes)
 
     later = Planner(config(tmp_path), tools=shelf).prepare(
         asked("Hello.", "Hi.", "Go on."), DIALECT, store, 2.0, "anthropic", off=False

@@ -13,8 +13,10 @@ import pytest
 from hotset.config import Config, load
 from hotset.errors import BadConfig, BadInput, NotFound
 from hotset.index.port import Index
+from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.memory import Ending, Layer, Memory, MemoryKind, Relation, Standing, Trust
 from hotset.nouns.message import Part
+from hotset.nouns.note import Space
 from hotset.nouns.page import Kind, Role
 from hotset.nouns.remembering import Remembering
 from hotset.nouns.turn import Event
@@ -140,7 +142,7 @@ def test_a_session_that_goes_on_is_one_episode_in_several_versions_and_said_agai
     memories.upkeep.encode()
     (episode,) = of_kind(memories, MemoryKind.EPISODE)
     assert episode.version == 2
-    (memories._ground.folder / "waiting.json").unlink()  # as if it had been lost
+    store.keep(NoteWritten(Space("memory.pending"), "", None)).result()  # as if it had been lost
     again = Memories(memories._ground.config, lambda: store, lambda: None, clock)
     assert again.upkeep.encode() == 1
     assert store.memory(episode.id) == episode

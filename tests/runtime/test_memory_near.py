@@ -12,7 +12,7 @@ from hotset.nouns.finding import Hits
 from hotset.runtime.following import open_index
 from hotset.runtime.memory_near import near
 from hotset.sources.memory.following import follow_memories
-from hotset.sources.memory.waiting import Waiting
+from hotset.sources.memory.pending import PendingSessions
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import RamStore
 from hotset.testing.store_talk import Talk
@@ -52,13 +52,13 @@ def test_sessions_of_another_store_in_the_same_place_wait_too(tmp_path: Path):
     talk = Talk(first, time=100.0)
     for _ in range(3):
         talk.hears(talk.asks("Please implement the export of invoices.").turn, "Done.")
-    waiting = Waiting(tmp_path)
-    waiting.look(first)
-    (old,) = waiting.ready(1e12)
-    waiting.done(old, waiting.last_said(old))
-    waiting.save()
+    pending = PendingSessions(lambda: first, tmp_path / "none")
+    pending.look(first)
+    (old,) = pending.ready(1e12)
+    pending.done(old, pending.last_said(old))
+    pending.save(300.0)
 
     Talk(second, time=200.0).asks("Please implement the import of invoices.")
-    again = Waiting(tmp_path)
+    again = PendingSessions(lambda: first, tmp_path / "none")
     again.look(second)
     assert again.many == 1

@@ -11,7 +11,7 @@ import pytest
 
 from hotset.config import load
 from hotset.dialects import DIALECTS
-from hotset.nouns.deposit import Asked, Hid, Planned
+from hotset.nouns.deposit import Asked, Planned
 from hotset.nouns.link import link
 from hotset.nouns.message import DialectName
 from hotset.nouns.turn import TurnId
@@ -60,14 +60,14 @@ class Line:
         if kept:
             self.planner.went_out(prepared)
             id = TurnId(f"t{now}")
-            rows = [Hid(id, row) for row in prepared.decided.rows]
-            self._keep(Asked(request, now, "agent", id=id), *rows, Planned(id, prepared.sent, prepared.plan.fresh))
+            notes = [replace(note, turn=id) for note in prepared.decided.notes]
+            self._keep(Asked(request, now, "agent", id=id), *notes, Planned(id, prepared.sent, prepared.plan.fresh))
             if reply:
                 body = {"role": "assistant", "content": [{"type": "text", "text": reply}], "type": "message", "usage": {}}
                 said = DIALECT.read(json.dumps(body).encode(), streamed=False)
                 links = tuple(link(prepared.head, said.messages))
-                row = self.planner.offering.replied(prepared.links, links, prepared.decided.offer)
-                self._keep(*([Hid(id, row)] if row else []))
+                note = self.planner.offering.replied(prepared.links, links, prepared.decided.offer)
+                self._keep(*([replace(note, turn=id)] if note else []))
         return prepared
 
     def _keep(self, *deposits) -> None:
@@ -102,7 +102,7 @@ def test_what_was_offered_outlives_the_process_the_servers_and_the_order_of_find
     for tools in (other, Shelf(), shelf):
         later = Line(tmp_path, store, tools).ask(asked("Create an issue.", "Done.", "Send a mail to Ann."), 2.0, kept=False)
         assert later.specs == first.specs
-        assert later.decided.rows == ()
+        assert later.decided.notes == ()
 
     assert names(first) == [FIND, USE, "github__create_issue"]
 
@@ -117,7 +117,7 @@ def test_an_offer_whose_reply_never_came_is_found_by_its_prompt(tmp_path, store,
     )
 
     assert names(first) == names(later) == names(again)
-    assert len(later.decided.rows) == 1
+    assert len(later.decided.notes) == 1
 
 
 def test_two_prompts_without_a_reply_between_them_are_one_session(tmp_path, store, line):

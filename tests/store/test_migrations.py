@@ -9,7 +9,7 @@ import pytest
 from hotset.nouns.bill import Bill
 from hotset.nouns.deposit import Billed, Hid, Planned
 from hotset.nouns.memory import Memory, MemoryKind, MemoryLink, Use
-from hotset.nouns.note import Note
+from hotset.nouns.note import Note, Space
 from hotset.nouns.page import digest
 from hotset.nouns.window import Hidden, Sent, Table
 from hotset.store.connecting import Tuning
@@ -151,14 +151,14 @@ def test_what_format_3_kept_as_hidden_rows_becomes_notes(tmp_path, how):
     if how == "repaired":
         assert repair(folder).whole
     with SqliteStore.open(folder, _TUNING) as store:
-        ratios = [note.value for note in store.note_versions("calibration", "model-1")]
+        ratios = [note.value for note in store.note_versions(Space("calibration"), "model-1")]
         assert ratios == [b'{"ratio":1.0}', b'{"ratio":1.1}', b'{"ratio":1.2}']
         session = next(store.sessions())
-        held = [store.notes("calibration", as_of=turn.ref)["model-1"].value for turn in list(store.turns(session.id))[1:]]
+        held = [store.notes(Space("calibration"), as_of=turn.ref)["model-1"].value for turn in list(store.turns(session.id))[1:]]
         assert held == ratios[:2]
-        resumed = store.notes("response", ["resp_1"])["resp_1"]
+        resumed = store.notes(Space("response"), ["resp_1"])["resp_1"]
         assert resumed.value == b'{"last":"resp_2","answers":["{\\"type\\":\\"function_call_output\\"}"]}'
         line = [node.chain for node in store.nodes(session.id)]
-        assert [len(store.notes(space, line)) for space in ("offer", "found", "brought")] == [1, 1, 1]
+        assert [len(store.notes(Space(space), line)) for space in ("offer", "found", "brought")] == [1, 1, 1]
         assert [chain in store.table(line).hidden for chain in line] == [False, True] * 3
         assert not list(store.verify())

@@ -132,7 +132,8 @@ class NoteWritten:
     key: str
     value: bytes | None
     """None removes it."""
-    time: float
+    time: float = 0.0
+    """0 for that of its turn."""
     turn: TurnId | None = None
     """The turn that it belongs to: handed over behind its `Asked`."""
     expects: int | None = None

@@ -6,12 +6,15 @@ from threading import Lock
 
 import msgspec
 
+from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.message import Usage
-from hotset.nouns.page import Chain
+from hotset.nouns.note import Space
 from hotset.nouns.turn import TurnRef
-from hotset.nouns.window import Hidden
 from hotset.store.port import Store
 from hotset.window.calibrate import Calibration, from_numbers, prior
+
+_CALIBRATION = Space("calibration")
+"""By model."""
 
 _WORTH_KEEPING = 0.002
 """A change of the ratio that would move the edge of a window of 128,000 tokens by 250: less makes no other plan."""
@@ -25,7 +28,7 @@ def ratio_at(model: str, store: Store, as_of: TurnRef) -> float:
 
 
 class Calibrations:
-    """Safe to use from several threads. Kept as rows of the page table under a name of their own."""
+    """The ratio of each model, learned and kept. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._known: dict[str, Calibration] = {}
@@ -45,8 +48,8 @@ class Calibrations:
             known = self._read(model, store)
         return known.ratio
 
-    def observed(self, model: str, estimated: int, reported: Usage) -> Hidden | None:
-        """Learns from what a provider counted for a prompt; gives the row to be kept where that made a difference."""
+    def observed(self, model: str, estimated: int, reported: Usage) -> NoteWritten | None:
+        """Learns from what a provider counted for a prompt; gives the note to be kept where that made a difference."""
         told = reported.input + reported.cache_read + reported.cache_write
         with self._lock:
             now = self._known.get(model, prior(model)).observed(estimated, told)
@@ -54,7 +57,7 @@ class Calibrations:
             if abs(now.ratio - self._kept.get(model, prior(model).ratio)) < _WORTH_KEEPING:
                 return None
             self._kept[model] = now.ratio
-        return Hidden(_name(model), instead=msgspec.json.encode(now.as_numbers()))
+        return NoteWritten(_CALIBRATION, model, msgspec.json.encode(now.as_numbers()))
 
     def _read(self, model: str, store: Store) -> Calibration:
         found = _kept(model, store)
@@ -71,10 +74,5 @@ class Calibrations:
 
 
 def _kept(model: str, store: Store, as_of: TurnRef | None = None) -> Calibration:
-    name = _name(model)
-    row = store.table([name], as_of).hidden.get(name)
-    return from_numbers(msgspec.json.decode(row.instead, type=dict[str, float]) if row is not None else {}, model)
-
-
-def _name(model: str) -> Chain:
-    return Chain(f"calibration:{model}")
+    note = store.notes(_CALIBRATION, [model], as_of).get(model)
+    return from_numbers(msgspec.json.decode(note.value or b"{}", type=dict[str, float]) if note is not None else {}, model)

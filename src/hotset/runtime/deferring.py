@@ -1,8 +1,8 @@
 """Tools that were found in a session and can be called by their own names, where the upstream can defer tools.
 
-The definitions that an answer refers to are kept beside what is hidden of its turn, under names of their own in the page table:
-whoever finds the one finds the other, after a restart and in another process, and says both byte for byte as they were. Where the
-definitions are missing, or the upstream does not take them, the answer says in words what it found.
+The definitions that an answer refers to are kept as notes, in front of what is hidden of its turn: after a
+restart and in another process both are sent byte for byte as they were. Where the definitions are missing, or
+the upstream does not take them, the answer says in words what it found.
 """
 
 from __future__ import annotations
@@ -17,12 +17,18 @@ import msgspec
 
 from hotset.config import Config
 from hotset.dialects.port import Dialect
+from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.link import Link
 from hotset.nouns.message import Loading, Request, ToolSpec
+from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain
+from hotset.nouns.turn import TurnRef
 from hotset.nouns.window import Hidden
 from hotset.store.port import Store
 from hotset.window.deferring import is_taken, words_for
+
+_FOUND = Space("found")
+"""By the message around which the answers that refer to them are hidden."""
 
 _MOST_KNOWN = 2048
 
@@ -61,8 +67,8 @@ class Deferrals:
         """This upstream took a request without deferred tools, after it had refused it with them."""
         self._refused.add((upstream, model))
 
-    def keep(self, hidden: Sequence[Hidden], found: Sequence[ToolSpec]) -> tuple[Hidden, ...]:
-        """Rows to be kept before those of the turn in which these tools were found."""
+    def keep(self, hidden: Sequence[Hidden], found: Sequence[ToolSpec]) -> tuple[NoteWritten, ...]:
+        """Notes to be kept before those of the turn in which these tools were found."""
         if not found:
             return ()
         rows = [each.chain for each in hidden]
@@ -70,7 +76,7 @@ class Deferrals:
             for chain in rows:
                 self._put(chain, {each.name: each for each in found})
         told = msgspec.json.encode([(each.name, each.description, each.parameters.decode()) for each in found])
-        return tuple(Hidden(_name(chain), instead=told) for chain in rows)
+        return tuple(NoteWritten(_FOUND, chain, told) for chain in rows)
 
     def recalled(
         self, links: Sequence[Link], hidden: Mapping[Chain, Hidden], dialect: Dialect, store: Store, *, deferred: bool
@@ -96,8 +102,8 @@ class Deferrals:
         with self._lock:
             found = {chain: self._known[chain] for chain in chains if chain in self._known}
         missing = [chain for chain in chains if chain not in found]
-        rows = store.table([_name(chain) for chain in missing]).hidden if missing else {}
-        read = {chain: _read(rows[name]) for chain in missing if (name := _name(chain)) in rows}
+        notes = store.notes(_FOUND, missing) if missing else {}
+        read = {chain: _read(notes[chain]) for chain in missing if chain in notes}
         with self._lock:
             for chain, definitions in read.items():
                 self._put(chain, definitions)
@@ -110,14 +116,10 @@ class Deferrals:
             self._known.popitem(last=False)
 
 
-def names(chains: Iterable[Chain]) -> list[Chain]:
-    """Where definitions are kept in the page table."""
-    return [_name(chain) for chain in chains]
-
-
-def kept_names(chains: Iterable[Chain], rows: Mapping[Chain, Hidden]) -> tuple[str, ...]:
-    """The tools that were found in a line, in order; `rows` are those under their `names`."""
-    return tuple(dict.fromkeys(tool for name in names(chains) if name in rows for tool in _read(rows[name])))
+def found_by(turn: TurnRef, chains: Sequence[Chain], store: Store) -> tuple[str, ...]:
+    """The names of the tools that were found in a line when this turn was planned, in order."""
+    notes = store.notes(_FOUND, chains, turn)
+    return tuple(dict.fromkeys(tool for chain in chains if chain in notes for tool in _read(notes[chain])))
 
 
 def spelled_out(row: Hidden, dialect: Dialect, definitions: Definitions) -> Hidden:
@@ -135,14 +137,10 @@ def _referred(row: Hidden, dialect: Dialect) -> frozenset[str]:
     return frozenset(name for raw in (*row.before, *row.after) for name in dialect.referred(raw))
 
 
-def _read(row: Hidden) -> Definitions:
+def _read(note: Note) -> Definitions:
     try:
-        kept = msgspec.json.decode(row.instead, type=list[tuple[str, str, str]])
+        kept = msgspec.json.decode(note.value or b"", type=list[tuple[str, str, str]])
     except msgspec.DecodeError:
         return {}
     specs = (ToolSpec(name, told, parameters.encode(), Loading.WHEN_FOUND) for name, told, parameters in kept)
     return {each.name: each for each in specs}
-
-
-def _name(chain: Chain) -> Chain:
-    return Chain(f"found:{chain}")

@@ -17,7 +17,7 @@ from hotset.nouns.turn import Event, Node, Reference, Turn
 from hotset.nouns.window import WHOLE, Cause, Form, Hidden, Shown, Spot, Table
 from hotset.runtime import deferring
 from hotset.runtime.calibrating import ratio_at
-from hotset.runtime.offering import beginning, kept_offer, names
+from hotset.runtime.offering import beginning, kept_offer
 from hotset.runtime.using import USED
 from hotset.store.port import Store, Where
 from hotset.window.ghosts import beside
@@ -180,10 +180,9 @@ def _ours(store: Store, turn: Turn, line: Sequence[Node], asked: Request) -> Ite
     """What was offered to the session when this turn was planned, and what it had found by then."""
     yield from sorted(OUR_TOOLS)
     chains = beginning((node.chain, node.role, node.aside) for node in line)
-    _, offer = kept_offer(chains, store.table(names(chains), turn.ref).hidden) if chains else (ROOT, None)
+    _, offer = kept_offer(chains, store, turn.ref) if chains else (ROOT, None)
     yield from (spec.name for spec in beside(offer.tools if offer else (), asked.tools))
-    spoken = [node.chain for node in line]
-    yield from deferring.kept_names(spoken, store.table(deferring.names(spoken), turn.ref).hidden)
+    yield from deferring.found_by(turn.ref, [node.chain for node in line], store)
 
 
 def _open_request(store: Store, turn: Turn, dialects: Dialects) -> Request | None:

@@ -82,7 +82,9 @@ class Memories:
         """
         self._ground = Ground(config, store, index, clock)
         self._telling = Telling(self._ground.folder, index, clock, logged=logged)
-        self.continuity = Continuity(config.project, self._ground.folder)
+        self.continuity = Continuity(
+            config.project, self._ground.store, self._ground.clock, self._ground.folder / "continuity.json"
+        )
         self.upkeep = Upkeep(self._ground, self._telling, self.continuity)
 
     @property
@@ -92,7 +94,7 @@ class Memories:
     def warm(self) -> None:
         """Loads what the first prompt needs, while nobody waits; where nothing is remembered that is nothing."""
         with suppress(HotsetError):
-            self.upkeep.waiting.look(self._ground.open())
+            self.upkeep.pending.look(self._ground.open())
             if not self.is_empty:
                 load()
 

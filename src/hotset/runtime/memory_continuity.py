@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import nlargest
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from hotset.nouns.memory import Ending, Memory, MemoryId, MemoryKind, Pitfall, Standing
+from hotset.nouns.note import Scope, Space
 from hotset.sources.memory.disclosing.overview import Line, Overview
 from hotset.sources.memory.disclosing.telling import Told, day, one_line
 from hotset.sources.memory.files.continuity import Parts, digest_of, told_continuity
 from hotset.sources.memory.files.continuity_file import load_continuity, write_continuity
-from hotset.store.folder import private_folder, write_whole
 from hotset.store.port import Store
+from hotset.store.values import StoredValue
 
 TOKENS = 200
 """Of what a session is told at its start."""
 
-_FILE = "continuity.json"
+_CONTINUITY = Space("memory.continuity", Scope.MACHINE, keeps=1)
+"""Of this machine: what its person accepted here."""
+
 _LATEST = 3
 _DECISIONS = 8
 _KNOWN = 8
@@ -40,16 +44,17 @@ class _Kept(msgspec.Struct, frozen=True):
 class Continuity:
     """Use it from any thread."""
 
-    def __init__(self, project: Path, folder: Path) -> None:
+    def __init__(self, project: Path, store: Callable[[], Store], clock: Callable[[], float], old_file: Path) -> None:
         self._project = project
-        self._path = folder / _FILE
+        self._clock = clock
+        self._stored = StoredValue(_CONTINUITY, _Kept, store, old_file=old_file)
 
     @property
     def is_on(self) -> bool:
-        return self._read().on
+        return self._stored.read().on
 
     def switch(self, *, on: bool) -> None:
-        self._write(msgspec.structs.replace(self._read(), on=on))
+        self._stored.change(lambda kept: replace(kept, on=on), self._clock())
 
     def text(self) -> str | None:
         """What the file says. Raises `BadInput` where it cannot be read."""
@@ -57,7 +62,7 @@ class Continuity:
 
     def told(self, max_tokens: int = TOKENS) -> Told:
         """What a session is told at its start; nothing where the owner did not ask for it."""
-        kept = self._read()
+        kept = self._stored.read()
         text = self.text() if kept.on else None
         if not text:
             return Told()
@@ -66,7 +71,7 @@ class Continuity:
 
     def write(self, store: Store, overview: Overview) -> Path:
         """Brings it up to date; what others wrote in it becomes nobody's word by that. Raises `BadInput`."""
-        kept = self._read()
+        kept = self._stored.read()
         written = write_continuity(self._project, parts(store, overview), frozenset(kept.accepted))
         if written.trusted:
             self._accept(written.digest)
@@ -81,19 +86,12 @@ class Continuity:
         return True
 
     def _accept(self, digest: str) -> None:
-        kept = self._read()
-        if digest not in kept.accepted:
-            self._write(msgspec.structs.replace(kept, accepted=(*kept.accepted, digest)[-_MOST_ACCEPTED:]))
+        def accepted(kept: _Kept) -> _Kept:
+            others = tuple(each for each in kept.accepted if each != digest)
+            return replace(kept, accepted=(*others, digest)[-_MOST_ACCEPTED:])
 
-    def _read(self) -> _Kept:
-        try:
-            return msgspec.json.decode(self._path.read_bytes(), type=_Kept)
-        except (OSError, msgspec.DecodeError):
-            return _Kept()
-
-    def _write(self, kept: _Kept) -> None:
-        private_folder(self._path.parent)
-        write_whole(self._path, msgspec.json.encode(kept))
+        if digest not in self._stored.read().accepted:
+            self._stored.change(accepted, self._clock())
 
 
 def parts(store: Store, overview: Overview) -> Parts:

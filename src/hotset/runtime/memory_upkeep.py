@@ -27,8 +27,8 @@ from hotset.runtime.memory_ground import INDEX_SECONDS, Ground
 from hotset.runtime.memory_making import remember_session
 from hotset.runtime.memory_telling import Telling, arrangement
 from hotset.sources.memory.disclosing.economics import Occasion
+from hotset.sources.memory.pending import PendingSessions
 from hotset.sources.memory.recalling.weights import DEFAULT
-from hotset.sources.memory.waiting import Waiting
 from hotset.store.port import Store
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Upkeep:
         self._ground = ground
         self._telling = telling
         self._continuity = continuity
-        self.waiting = Waiting(ground.folder)
+        self.pending = PendingSessions(ground.store, ground.folder / "waiting.json")
         self.by_rules: deque[MemoryId] = deque(maxlen=_MOST_BY_RULES)
         """Episodes that were put into words by rules since the start: a model may find better ones."""
         self._encoding = threading.Lock()
@@ -65,8 +65,8 @@ class Upkeep:
         store = self._ground.open()
         until = None if seconds is None else time.monotonic() + seconds
         with self._encoding:
-            self.waiting.look(store)
-            ready = self.waiting.ready(self._ground.clock() - quiet)[-latest if latest is not None else None :]
+            self.pending.look(store)
+            ready = self.pending.ready(self._ground.clock() - quiet)[-latest if latest is not None else None :]
             done = 0
             for number, session in enumerate(ready, 1):
                 done += self._try_to_remember(store, session)
@@ -74,7 +74,7 @@ class Upkeep:
                 if until is not None and time.monotonic() > until:
                     break
             if done:
-                self.waiting.save()
+                self.pending.save(self._ground.clock())
                 load()  # whoever opens the next session is told of this one, and does not wait for it
                 self._ground.index_them(store)
                 if self._continuity.is_on:
@@ -186,7 +186,7 @@ class Upkeep:
 
     def _try_to_remember(self, store: Store, session: SessionId) -> bool:
         """Was it remembered? What fails by itself is told once and left alone until it goes on: the others do not wait for it."""
-        said = self.waiting.last_said(session)
+        said = self.pending.last_said(session)
         if self._given_up.get(session) == said:
             return False
         try:
@@ -201,12 +201,12 @@ class Upkeep:
         return True
 
     def _remember(self, store: Store, session: SessionId) -> None:
-        said = self.waiting.last_said(session)
+        said = self.pending.last_said(session)
         with suppress(NotFound):  # a session that an export left out
             made = remember_session(store, session, self._ground.clock(), self._ground.near(store))
             self.by_rules.extend(each.id for each in made.versions if each.kind is MemoryKind.EPISODE)
             self.settle_up(session, "session")
-        self.waiting.done(session, said)
+        self.pending.done(session, said)
 
 
 def load() -> None:

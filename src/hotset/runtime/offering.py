@@ -2,15 +2,14 @@
 
 A tool that is added, taken away or worded otherwise breaks the provider's cache from the first byte on. So what was offered once
 is said again byte for byte with every later request: after a restart, in another process, and whatever became of the toolbox.
-It is kept as rows of the page table under names of their own, at the places by which a line is known again: the prompts that it
-began with, and its first reply.
+It is kept as notes at the places by which a line is known again: the prompts that it began with, and its first reply.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -21,12 +20,15 @@ import msgspec
 
 from hotset import tokens
 from hotset.dialects.view import OWN_SEARCH
+from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.link import Link
 from hotset.nouns.message import Loading, Request, ToolSpec
+from hotset.nouns.note import Note, Space
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.price import Price
 from hotset.nouns.tool import Ghost, Returned, Tool
-from hotset.nouns.window import Hidden, Sent
+from hotset.nouns.turn import TurnRef
+from hotset.nouns.window import Sent
 from hotset.sources.tools.likelihood import UNLIKELY
 from hotset.store.port import Store
 from hotset.window.ghosts import beside, defers, ghost_spec, speaks_of
@@ -40,6 +42,12 @@ if TYPE_CHECKING:
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
+
+_OFFER = Space("offer")
+"""By the message at which a session is known again."""
+
+_BROUGHT = Space("brought")
+"""By the last message of a request with which the client brought our tools."""
 
 _FITS = 0.5
 """How likely a tool must fit a prompt, beside the likeliest, to stand in the list; none that is unlikely does."""
@@ -153,8 +161,8 @@ class Decided:
     """What the provider's cache has in front of it; empty where that is too little to be cached."""
     opens: bool = False
     """The session's first reply has still to come."""
-    rows: tuple[Hidden, ...] = ()
-    """To be kept before the request's own plan is: then whoever finds that finds them too."""
+    notes: tuple[NoteWritten, ...] = ()
+    """To be kept in front of the request's own plan, so that one is never found without the other."""
     trouble: str = ""
     """Why there are no ghosts, where that is a fault."""
 
@@ -201,7 +209,7 @@ class Offering:
         if opening.opens:
             offer = replace(offer, time=opening.now)
         is_kept = offer is found and place == here
-        return Decided(offer, here, lead, opening.opens, () if is_kept else (_row(here, offer),), trouble)
+        return Decided(offer, here, lead, opening.opens, () if is_kept else (_note(here, offer),), trouble)
 
     def went_out(self, decided: Decided, now: float) -> None:
         """A request was sent with this, and what has to be kept of it was handed over."""
@@ -217,22 +225,21 @@ class Offering:
         chains = beginning((each.chain, each.message.role, each.message.aside) for each in links)
         return (self._kept(chains, store)[1] if self.tools is not None and chains else None) or NOTHING
 
-    def brought(self, head: Chain, now: float) -> Hidden:
-        """The row that says of a request that the model got our tools from its client, over MCP."""
+    def brought(self, head: Chain, now: float) -> NoteWritten:
+        """The note that says of a request that the model got our tools from its client, over MCP."""
         with self._lock:
             _put(self._brought, head, now)
-        return Hidden(_brought_name(head), instead=msgspec.json.encode(now))
+        return NoteWritten(_BROUGHT, head, msgspec.json.encode(now))
 
     def was_brought(self, sent: Sent, store: Store) -> bool:
         """True if the model got our tools from its client with this request."""
         with self._lock:
             known = self._brought.get(sent.head)
-        name = _brought_name(sent.head)
-        if known is None and (row := store.table([name]).hidden.get(name)) is not None:
-            known = msgspec.json.decode(row.instead, type=float)
+        if known is None and (note := store.notes(_BROUGHT, [sent.head]).get(sent.head)) is not None:
+            known = msgspec.json.decode(note.value or b"", type=float)
         return known == sent.time
 
-    def replied(self, links: Sequence[Link], reply: Sequence[Link], offer: Offer) -> Hidden | None:
+    def replied(self, links: Sequence[Link], reply: Sequence[Link], offer: Offer) -> NoteWritten | None:
         """A session's first reply has come. From now on the session is known by that, whoever began with the same words."""
         line = [(each.chain, each.message.role, each.message.aside) for each in (*links, *reply)]
         before, now = beginning(line[: len(links)]), beginning(line)
@@ -240,14 +247,14 @@ class Offering:
             return None
         with self._lock:
             _put(self._known, now[-1], offer)
-        return _row(now[-1], offer)
+        return _note(now[-1], offer)
 
     def _kept(self, chains: Sequence[Chain], store: Store) -> tuple[Chain, Offer | None]:
         """The offer at the deepest of these places, and which that is."""
         with self._lock:
             if (known := self._known.get(chains[-1])) is not None:
                 return chains[-1], known
-        return kept_offer(chains, store.table(names(chains)).hidden)
+        return kept_offer(chains, store)
 
     def _shared(self, lead: bytes, opening: Opening) -> Offer | None:
         """The offer of another session whose client has the same tools, while the provider still has both in its cache.
@@ -329,15 +336,11 @@ def beginning(line: Iterable[tuple[Chain, Role, bool]]) -> list[Chain]:
     return chains
 
 
-def names(chains: Sequence[Chain]) -> list[Chain]:
-    """Where offers are kept in the page table."""
-    return [_name(chain) for chain in chains]
-
-
-def kept_offer(chains: Sequence[Chain], rows: Mapping[Chain, Hidden]) -> tuple[Chain, Offer | None]:
-    """The offer at the deepest of these places, and which that is; `rows` are those under their `names`."""
-    row = next(((chain, rows[name]) for chain in reversed(chains) if (name := _name(chain)) in rows), None)
-    return (row[0], _read(row[1])) if row is not None else (chains[-1], None)
+def kept_offer(chains: Sequence[Chain], store: Store, as_of: TurnRef | None = None) -> tuple[Chain, Offer | None]:
+    """The offer at the deepest of these places, and which that is."""
+    notes = store.notes(_OFFER, chains, as_of)
+    chain = next((chain for chain in reversed(chains) if chain in notes), None)
+    return (chain, _read(notes[chain])) if chain is not None else (chains[-1], None)
 
 
 @lru_cache(maxsize=1024)
@@ -361,26 +364,18 @@ class _Kept(msgspec.Struct, omit_defaults=True):
     deferred: bool = False
 
 
-def _row(chain: Chain, offer: Offer) -> Hidden:
+def _note(chain: Chain, offer: Offer) -> NoteWritten:
     told = [(each.name, each.description, each.parameters.decode()) for each in offer.tools]
-    return Hidden(_name(chain), instead=msgspec.json.encode(_Kept(offer.time, told, offer.deferred)))
+    return NoteWritten(_OFFER, chain, msgspec.json.encode(_Kept(offer.time, told, offer.deferred)))
 
 
-def _read(row: Hidden) -> Offer | None:
+def _read(note: Note) -> Offer | None:
     try:
-        kept = msgspec.json.decode(row.instead, type=_Kept)
+        kept = msgspec.json.decode(note.value or b"", type=_Kept)
     except msgspec.DecodeError:
         return None
     specs = (ToolSpec(name, description, parameters.encode()) for name, description, parameters in kept.tools)
     return Offer(tuple(specs), kept.time, kept.deferred)
-
-
-def _name(chain: Chain) -> Chain:
-    return Chain(f"offer:{chain}")
-
-
-def _brought_name(chain: Chain) -> Chain:
-    return Chain(f"brought:{chain}")
 
 
 def _is_its_own(found: Offer, opening: Opening, *, at_end: bool) -> bool:

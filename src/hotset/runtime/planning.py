@@ -18,6 +18,7 @@ from hotset.dialects.invariants import beyond
 from hotset.dialects.port import Dialect
 from hotset.errors import HotsetError
 from hotset.nouns.bill import Bill
+from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.knobs import NEVER, Knobs, Prefetch, Prefetching
 from hotset.nouns.link import Link, link
 from hotset.nouns.message import Message, Reply, Request, ToolSpec, Usage
@@ -340,8 +341,8 @@ class Planner:
         words = [*(each.decode("utf-8", "replace") for each in told), *(spoken(call.content) for call in calls)]
         self._prefetcher.race(said_at[-1], "\n".join(words), now, knobs)
 
-    def settled(self, prepared: Prepared, reported: Usage) -> Hidden | None:
-        """Learns from what the provider counted for the prompt; gives the row to be kept where that made a difference."""
+    def settled(self, prepared: Prepared, reported: Usage) -> NoteWritten | None:
+        """Learns from what the provider counted for the prompt; gives the note to be kept where that made a difference."""
         return self._calibrations.observed(prepared.request.model, prepared.estimated, reported)
 
     def _case(
@@ -403,8 +404,8 @@ class Planner:
         """Our tools for this request, and what was found with them earlier as this provider can be told of it."""
         request, dialect, store = case.request, case.dialect, case.store
         if not case.offered:
-            row = self.offering.brought(case.links[-1].chain, case.now) if case.brought else None
-            return _Toolset(decided=Decided(rows=(row,) if row is not None else ()))
+            note = self.offering.brought(case.links[-1].chain, case.now) if case.brought else None
+            return _Toolset(decided=Decided(notes=(note,) if note is not None else ()))
         sent = case.table.sent.time if case.table.sent else None
         allowed = self.deferrals.allowed(request, dialect, case.upstream)
         opening = Opening(request, case.links, case.opens, sent, case.now, case.price, case.own, case.knobs.window, allowed)

@@ -111,7 +111,7 @@ class Rememberer:
             except HotsetError as error:
                 _log.warning("what was said is not remembered yet (%s)", type(error).__name__)
                 continue
-            if not self._upkeep.waiting.many:
+            if not self._upkeep.pending.many:
                 return
 
     async def _catch_up(self) -> None:

@@ -8,42 +8,50 @@ from __future__ import annotations
 from collections import OrderedDict
 from threading import Lock
 
+import msgspec
+
 from hotset.dialects.port import Dialect
 from hotset.dialects.resuming import resumed
+from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.message import DialectName, Request
-from hotset.nouns.page import Chain
-from hotset.nouns.window import Hidden
+from hotset.nouns.note import Space
 from hotset.store.port import Store
+
+_RESPONSE = Space("response")
+"""By the id that the client saw."""
 
 _MOST = 4096
 
 
+class _Continued(msgspec.Struct, frozen=True):
+    last: str
+    """The id that the provider goes on from."""
+    answers: tuple[str, ...]
+    """What it still has to be given: answers to our calls."""
+
+
 class Resuming:
-    """What stands behind the ids that clients saw. Kept in the store as rows of the page table under a name of their own."""
+    """What stands behind the ids that clients saw."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[Chain, Hidden] = OrderedDict()
+        self._known: OrderedDict[str, _Continued] = OrderedDict()
         self._lock = Lock()
 
-    def remember(self, seen: str, last: str, answers: tuple[bytes, ...]) -> Hidden:
+    def remember(self, seen: str, last: str, answers: tuple[bytes, ...]) -> NoteWritten:
         """The client saw `seen`; the provider goes on from `last`, and still has to be given these answers to our calls."""
-        row = Hidden(_name(seen), instead=last.encode(), after=answers)
+        continued = _Continued(last, tuple(each.decode() for each in answers))
         with self._lock:
-            self._known[row.chain] = row
+            self._known[seen] = continued
             while len(self._known) > _MOST:
                 self._known.popitem(last=False)
-        return row
+        return NoteWritten(_RESPONSE, seen, msgspec.json.encode(continued))
 
     def body(self, request: Request, dialect: Dialect, store: Store) -> bytes | None:
         """What to send for a request that continues such a reply; None where it goes out as it is."""
         if request.dialect is not DialectName.OPENAI_RESPONSES or not request.previous:
             return None
-        name = _name(request.previous)
         with self._lock:
-            row = self._known.get(name)
-        row = row or store.table([name]).hidden.get(name)
-        return resumed(request, dialect, row.instead.decode(), row.after) if row is not None else None
-
-
-def _name(id: str) -> Chain:
-    return Chain(f"response:{id}")
+            known = self._known.get(request.previous)
+        if known is None and (note := store.notes(_RESPONSE, [request.previous]).get(request.previous)) is not None:
+            known = msgspec.json.decode(note.value or b"", type=_Continued)
+        return resumed(request, dialect, known.last, [each.encode() for each in known.answers]) if known is not None else None

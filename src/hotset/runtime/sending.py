@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
@@ -12,7 +12,7 @@ from hotset.dialects.view import Round, View
 from hotset.errors import HotsetError
 from hotset.nouns.bill import Bill
 from hotset.nouns.call import Call, header
-from hotset.nouns.deposit import Billed, Deposit, Hid, Planned, Remembered
+from hotset.nouns.deposit import Billed, Deposit, Hid, NoteWritten, Planned, Remembered
 from hotset.nouns.link import link
 from hotset.nouns.memory import Ending
 from hotset.nouns.message import DialectName, Reply, Request
@@ -161,10 +161,13 @@ class Sending:
             self.record.bypassed(f"a fault of ours in hiding: {type(error).__name__}")
             return
         self.machine.planner.went_out(self.prepared, self.hidden)
-        hidden = (*found, *self.hidden, *self._continued(seen), *((offer,) if offer is not None else ()))
-        self.record.also(*(Hid(self.record.id, each) for each in hidden))
+        notes = (*self._continued(seen), *((offer,) if offer is not None else ()))
+        self.record.also(*self._of_turn(found), *(Hid(self.record.id, each) for each in self.hidden), *self._of_turn(notes))
 
-    def _continued(self, seen: Reply) -> tuple[Hidden, ...]:
+    def _of_turn(self, notes: Iterable[NoteWritten]) -> Iterator[NoteWritten]:
+        return (replace(note, turn=self.record.id) for note in notes)
+
+    def _continued(self, seen: Reply) -> tuple[NoteWritten, ...]:
         """What stands behind the reply's id, where a client may continue it by that."""
         assert self.prepared is not None
         assert self.faults is not None
@@ -193,7 +196,7 @@ class Sending:
         rounds = self.faults.billed(reply, partial(price_of, bill.model, self.machine.config.prices, bill.upstream))
         usage = summed(rounds)
         if not rounds[0].estimated and (learned := self.machine.planner.settled(self.prepared, rounds[0])) is not None:
-            self.record.also(Hid(self.record.id, learned))
+            self.record.also(*self._of_turn([learned]))
         whole = summed([bill.whole, *(rounds[number] for number in self.faults.work)])
         bill = replace(
             bill,
@@ -261,7 +264,7 @@ class Sending:
         self.faults = Faults(prepared, dialect, store, queue, machine.follower, self._using(prepared, agent))
         if not off:  # what went out as it came has no forms: its turn stays without a plan
             made = prepared.plan
-            offered = [Hid(record.id, row) for row in prepared.decided.rows]
+            offered = self._of_turn(prepared.decided.notes)
             fetched = [Hid(record.id, prepared.behind)] if prepared.behind is not None else []
             events = _events(prepared, record)
             record.also(*offered, Planned(record.id, prepared.sent, made.fresh, made.stubs), *fetched, *events)

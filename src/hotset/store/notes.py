@@ -45,7 +45,7 @@ def old_note(row: Hiding, read: Callable[[Digest], bytes]) -> Note | None:
         return None
     value = read(row.instead) if row.instead is not None else b""
     if space == "response":
-        answers = [read(each).decode("utf-8", "surrogateescape") for each in row.after]
+        answers = [read(each).decode("utf-8", "replace") for each in row.after]
         value = msgspec.json.encode({"last": value.decode("utf-8", "replace"), "answers": answers})
     return Note(space, key, value, 0.0, row.session, row.turn, step=row.step)
 

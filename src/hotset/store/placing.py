@@ -275,7 +275,7 @@ def _note_written(written: NoteWritten, look: Lookup) -> tuple[Writing, Kept]:
         space=space.name,
         key=key,
         value=written.value,
-        time=written.time,
+        time=written.time or (turn.started if turn is not None else 0.0),
         session=turn.session if turn is not None else None,
         turn=turn.number if turn is not None else 0,
         scope=space.scope,

@@ -10,7 +10,7 @@ from typing import Protocol
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Deposit, Kept
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Relation, Standing, Use, Uses
-from hotset.nouns.note import Note
+from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain, Digest, Gist, Kind, Page, PageId, SessionId, including
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import Table
@@ -396,7 +396,7 @@ class Store(Protocol):
         """
         ...
 
-    def notes(self, space: str, keys: Sequence[str] = (), as_of: TurnRef | None = None) -> Mapping[str, Note]:
+    def notes(self, space: Space, keys: Sequence[str] = (), as_of: TurnRef | None = None) -> Mapping[str, Note]:
         """The latest version of each of these keys, or of every key of a space; what was removed is left out.
 
         With `as_of`, as it was when that turn was planned; nothing for a turn that never was. Raises `NotFound` where there is
@@ -404,7 +404,7 @@ class Store(Protocol):
         """
         ...
 
-    def note_versions(self, space: str, key: str) -> Sequence[Note]:
+    def note_versions(self, space: Space, key: str) -> Sequence[Note]:
         """Every version that is kept, the oldest first."""
         ...
 

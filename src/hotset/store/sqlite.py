@@ -17,7 +17,7 @@ from hotset.errors import HotsetError, NotFound, PageDamaged, StoreBusy, StoreFa
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Deposit, Kept
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Standing, Uses
-from hotset.nouns.note import Note
+from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain, Digest, Gist, Page, PageId, SessionId
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnRef
 from hotset.nouns.window import Table as PageTable
@@ -357,15 +357,15 @@ class SqliteStore:
         with self._reading() as connection:
             return memory_reading.runs(connection)
 
-    def notes(self, space: str, keys: Sequence[str] = (), as_of: TurnRef | None = None) -> Mapping[str, Note]:
+    def notes(self, space: Space, keys: Sequence[str] = (), as_of: TurnRef | None = None) -> Mapping[str, Note]:
         with self._reading() as connection, connection:
             step = ANY_STEP if as_of is None else planned_at(connection, as_of)
-            found = notes.latest(connection, space, keys, step) if step is not None else {}
+            found = notes.latest(connection, space.name, keys, step) if step is not None else {}
         return found  # noqa: RET504 - apsw's types say that a transaction may swallow an error
 
-    def note_versions(self, space: str, key: str) -> Sequence[Note]:
+    def note_versions(self, space: Space, key: str) -> Sequence[Note]:
         with self._reading() as connection:
-            return notes.versions(connection, space, key)
+            return notes.versions(connection, space.name, key)
 
     def version(self) -> int:
         self._alive()

@@ -16,7 +16,7 @@ from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Deposit, Kept
 from hotset.nouns.link import derive
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Relation, Standing, Use, Used, Uses
-from hotset.nouns.note import Note, Scope
+from hotset.nouns.note import Note, Scope, Space
 from hotset.nouns.page import ROOT, Chain, Digest, Gist, Kind, Page, PageId, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import Hidden, Sent, Shown, Spot, Table
@@ -426,16 +426,16 @@ class RamStore:
         times = {name: [time for run, time in written if run == name] for name in newest}
         return [(name, len(times[name]), max(times[name])) for name in newest]
 
-    def notes(self, space: str, keys: Sequence[str] = (), as_of: TurnRef | None = None) -> Mapping[str, Note]:
+    def notes(self, space: Space, keys: Sequence[str] = (), as_of: TurnRef | None = None) -> Mapping[str, Note]:
         with self._lock:
             step = _step_of(self._shelves, as_of)
-            every = [note for note in self._shelves.notes.values() if note.space == space and note.step <= step]
+            every = [note for note in self._shelves.notes.values() if note.space == space.name and note.step <= step]
         held = {note.key: note for note in sorted(every, key=lambda note: note.version) if not keys or note.key in keys}
         return {key: note for key, note in held.items() if note.value is not None}
 
-    def note_versions(self, space: str, key: str) -> Sequence[Note]:
+    def note_versions(self, space: Space, key: str) -> Sequence[Note]:
         with self._lock:
-            return self._shelves.note_versions(space, key)
+            return self._shelves.note_versions(space.name, key)
 
     def version(self) -> int:
         return self._version

@@ -1,49 +1,53 @@
 """Which sessions have something in them that was not made into memories yet.
 
-Derived from the store's pages: where the file is lost, every session waits again, and nothing is written twice.
+Derived from the store's pages: where the note is lost, every session waits again, and nothing is written twice.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
+from hotset.nouns.note import Scope, Space
 from hotset.nouns.page import SessionId
-from hotset.store.folder import private_folder, write_whole
 from hotset.store.port import Store
+from hotset.store.values import StoredValue
 
-_FILE = "waiting.json"
+_PENDING = Space("memory.pending", Scope.MACHINE, keeps=1)
+"""Of this machine: it counts the pages of this store."""
+
 _CHUNK = 1000
 
 
-class _Kept(msgspec.Struct):
+class _Progress(msgspec.Struct):
     number: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)] = 0
     """Of the last page that was looked at."""
     sessions: dict[str, float] = {}
     """When something was last said in each session that waits."""
 
 
-class Waiting:
-    """Safe to use from several threads; each process has its own, and they may disagree: what is done twice changes nothing."""
+class PendingSessions:
+    """Safe to use from several threads. Each process has its own; they may disagree, as what is done twice changes nothing."""
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / _FILE
+    def __init__(self, store: Callable[[], Store], old_file: Path) -> None:
+        self._stored = StoredValue(_PENDING, _Progress, store, old_file=old_file)
         self._lock = threading.Lock()
-        self._kept: _Kept | None = None
+        self._loaded: _Progress | None = None
 
     def look(self, store: Store, most: int = 1 << 62) -> bool:
-        """Comes by the pages that are new. False where there are more than `most` of them."""
+        """Takes in the pages that are new. False where there are more than `most` of them."""
         with self._lock:
-            kept = self._read()
-            if kept.number and not store.pages_after(kept.number - 1, 1):  # another store than the one it was made from
-                kept.number = 0
-            while most > 0 and (pages := store.pages_after(kept.number, min(_CHUNK, most))):
+            progress = self._read()
+            if progress.number and not store.pages_after(progress.number - 1, 1):  # made from another store
+                progress.number = 0
+            while most > 0 and (pages := store.pages_after(progress.number, min(_CHUNK, most))):
                 for _, page in pages:
-                    kept.sessions[page.session] = max(page.time, kept.sessions.get(page.session, 0.0))
-                kept.number = pages[-1][0]
+                    progress.sessions[page.session] = max(page.time, progress.sessions.get(page.session, 0.0))
+                progress.number = pages[-1][0]
                 most -= len(pages)
             return most > 0
 
@@ -69,16 +73,13 @@ class Waiting:
         with self._lock:
             return self._read().sessions.get(session, 0.0)
 
-    def save(self) -> None:
+    def save(self, now: float) -> None:
         with self._lock:
-            if self._kept is not None:
-                private_folder(self._path.parent)
-                write_whole(self._path, msgspec.json.encode(self._kept))
+            if self._loaded is not None:
+                self._stored.write(self._loaded, now)
 
-    def _read(self) -> _Kept:
-        if self._kept is None:
-            try:
-                self._kept = msgspec.json.decode(self._path.read_bytes(), type=_Kept)
-            except (OSError, msgspec.DecodeError):
-                self._kept = _Kept()
-        return self._kept
+    def _read(self) -> _Progress:
+        if self._loaded is None:
+            stored = self._stored.read()
+            self._loaded = _Progress(stored.number, dict(stored.sessions))
+        return self._loaded

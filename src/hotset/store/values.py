@@ -1,0 +1,91 @@
+"""A value that lives as one note: read from any process, changed without losing what another process wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from hotset.errors import Conflict
+from hotset.nouns.deposit import NoteWritten
+from hotset.nouns.note import Note, Space
+from hotset.store.port import Store
+
+_Value = TypeVar("_Value", bound=msgspec.Struct)
+
+_TRIES = 20  # of a change that another process was faster with
+
+
+class StoredValue(Generic[_Value]):
+    """A msgspec struct under one key. Safe to use from several threads and processes.
+
+    Where there is no note, or none that can be read, it is the struct's default. `old_file` is where an earlier
+    version of hotset kept it: what can be read there becomes the note, and the file is removed.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        kind: type[_Value],
+        store: Callable[[], Store],
+        *,
+        key: str = "",
+        old_file: Path | None = None,
+    ) -> None:
+        self._space = space
+        self._kind = kind
+        self._store = store
+        self._key = key
+        self._old_file = old_file
+        self._known: tuple[int, _Value] | None = None
+
+    def read(self) -> _Value:
+        """Raises a `HotsetError` where the store cannot be read."""
+        store = self._store()
+        version = store.version()
+        if self._known is None or self._known[0] != version:
+            self._known = version, self._decoded(self._note(store))
+        return self._known[1]
+
+    def write(self, value: _Value, now: float) -> None:
+        """Whatever it was before. Durable when it returns; raises a `HotsetError`."""
+        written = NoteWritten(self._space, self._key, msgspec.json.encode(value), now)
+        self._store().keep(written).result()
+
+    def change(self, change: Callable[[_Value], _Value], now: float) -> _Value:
+        """Applies `change` to the latest version, again where another process wrote meanwhile. Durable when it returns."""
+        for attempt in range(_TRIES):
+            store = self._store()
+            note = self._note(store)
+            value = change(self._decoded(note))
+            version = note.version if note is not None else 0
+            written = NoteWritten(self._space, self._key, msgspec.json.encode(value), now, expects=version)
+            try:
+                store.keep(written).result()
+            except Conflict:
+                if attempt == _TRIES - 1:
+                    raise
+            else:
+                return value
+        raise AssertionError("unreachable")
+
+    def _note(self, store: Store) -> Note | None:
+        note = store.notes(self._space, [self._key]).get(self._key)
+        if note is not None or self._old_file is None or not self._old_file.is_file():
+            return note
+        with suppress(OSError, msgspec.DecodeError, Conflict):
+            raw = self._old_file.read_bytes()
+            msgspec.json.decode(raw, type=self._kind)
+            time = self._old_file.stat().st_mtime
+            store.keep(NoteWritten(self._space, self._key, raw, time, expects=0)).result()
+            self._old_file.unlink(missing_ok=True)
+        return store.notes(self._space, [self._key]).get(self._key)
+
+    def _decoded(self, note: Note | None) -> _Value:
+        if note is not None and note.value is not None:
+            with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                return msgspec.json.decode(note.value, type=self._kind)
+        return self._kind()
