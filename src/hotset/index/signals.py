@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from hotset.errors import StoreFailed
+from hotset.files.lru import Lru
 from hotset.index import vectors
 from hotset.index.breaker import Breaker
 from hotset.index.closely import Closely
@@ -96,7 +96,7 @@ class ByMeaning:
         self._lock = threading.Lock()
         self._vectors: Vectors | None = None
         self._generation: Generation | None = None
-        self._tail: OrderedDict[int, Floats] = OrderedDict()
+        self._tail: Lru[int, Floats] = Lru(count=_TAIL_KEPT)
 
     def serves(self, generation: Generation) -> bool:
         """Vectors of another embedder do not compare with ours, and files of another form are not read."""
@@ -134,17 +134,13 @@ class ByMeaning:
     def _in_tail(self, query: Floats, folded: int, only: Numbers, limit: int) -> list[Found]:
         with self._rows.reading() as connection:
             docs = tail_numbers(connection, folded, only, _TAIL_EMBEDDED)
-            with self._lock:
-                unknown = [doc for doc in docs if doc not in self._tail]
-            new = by_number(connection, unknown)
+            known = self._tail.get_many(docs)
+            new = by_number(connection, [doc for doc in docs if doc not in known])
         if new:
             made = embed(self._embedder, [embedded_text(entry) for entry in new.values()])
-            with self._lock:
-                self._tail.update(zip(new, made, strict=True))
-                while len(self._tail) > _TAIL_KEPT:
-                    self._tail.popitem(last=False)
-        with self._lock:
-            known = {doc: self._tail[doc] for doc in docs if doc in self._tail}
+            for doc, vector in zip(new, made, strict=True):
+                self._tail.put(doc, vector)
+                known[doc] = vector
         if not known:
             return []
         cosines = np.einsum("ij,j->i", np.stack(list(known.values())), query)

@@ -9,18 +9,18 @@ began with, and its first reply.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from hotset import tokens
 from hotset.dialects.view import OWN_SEARCH
+from hotset.files.lru import Lru
 from hotset.nouns.link import Link
 from hotset.nouns.message import Loading, Request, ToolSpec
 from hotset.nouns.page import ROOT, Chain, Kind, Role
@@ -37,9 +37,6 @@ from hotset.window.tools import SPECS
 if TYPE_CHECKING:
     from hotset.runtime.toolbox import Fitting
     from hotset.sources.tools.catalogue import Known
-
-_K = TypeVar("_K")
-_V = TypeVar("_V")
 
 _FITS = 0.5
 """How likely a tool must fit a prompt, beside the likeliest, to stand in the list; none that is unlikely does."""
@@ -166,14 +163,13 @@ class Offering:
         """`ghosts` is how many tools of the library may stand in a session's list."""
         self.tools = tools
         self._ghosts = ghosts
-        self._known: OrderedDict[Chain, Offer] = OrderedDict()
+        self._known: Lru[Chain, Offer] = Lru(count=_MOST_KNOWN)
         """By the message at which it is kept; nothing for lines that began without."""
-        self._warm: OrderedDict[bytes, tuple[Offer, float]] = OrderedDict()
+        self._warm: Lru[bytes, tuple[Offer, float]] = Lru(count=_MOST_KNOWN)
         """What stands behind a client's tools in the provider's cache, and since when."""
-        self._brought: OrderedDict[Chain, float] = OrderedDict()
+        self._brought: Lru[Chain, float] = Lru(count=_MOST_KNOWN)
         """By its last message, the time of a request with which the client brought our tools."""
         self._finding = _Finding()
-        self._lock = threading.Lock()
 
     @property
     def is_quick(self) -> bool:
@@ -207,10 +203,9 @@ class Offering:
         """A request was sent with this, and what has to be kept of it was handed over."""
         if not decided.at:
             return
-        with self._lock:
-            _put(self._known, decided.at, decided.offer)
-            if decided.lead and decided.offer.tools:
-                _put(self._warm, decided.lead, (decided.offer, now))
+        self._known.put(decided.at, decided.offer)
+        if decided.lead and decided.offer.tools:
+            self._warm.put(decided.lead, (decided.offer, now))
 
     def kept(self, links: Sequence[Link], store: Store) -> Offer:
         """What was offered to the session of these messages; nothing where it was not decided yet."""
@@ -219,14 +214,12 @@ class Offering:
 
     def brought(self, head: Chain, now: float) -> Hidden:
         """The row that says of a request that the model got our tools from its client, over MCP."""
-        with self._lock:
-            _put(self._brought, head, now)
+        self._brought.put(head, now)
         return Hidden(_brought_name(head), instead=msgspec.json.encode(now))
 
     def was_brought(self, sent: Sent, store: Store) -> bool:
         """True if the model got our tools from its client with this request."""
-        with self._lock:
-            known = self._brought.get(sent.head)
+        known = self._brought.get(sent.head)
         name = _brought_name(sent.head)
         if known is None and (row := store.table([name]).hidden.get(name)) is not None:
             known = msgspec.json.decode(row.instead, type=float)
@@ -238,15 +231,13 @@ class Offering:
         before, now = beginning(line[: len(links)]), beginning(line)
         if not offer.tools or len(now) <= len(before):
             return None
-        with self._lock:
-            _put(self._known, now[-1], offer)
+        self._known.put(now[-1], offer)
         return _row(now[-1], offer)
 
     def _kept(self, chains: Sequence[Chain], store: Store) -> tuple[Chain, Offer | None]:
         """The offer at the deepest of these places, and which that is."""
-        with self._lock:
-            if (known := self._known.get(chains[-1])) is not None:
-                return chains[-1], known
+        if (known := self._known.get(chains[-1])) is not None:
+            return chains[-1], known
         return kept_offer(chains, store.table(names(chains)).hidden)
 
     def _shared(self, lead: bytes, opening: Opening) -> Offer | None:
@@ -254,8 +245,7 @@ class Offering:
 
         Other ghosts would fit better and cost more: all that stands behind them would be paid for as new.
         """
-        with self._lock:
-            offer, used = self._warm.get(lead, (None, 0.0)) if lead else (None, 0.0)
+        offer, used = (self._warm.get(lead) if lead else None) or (None, 0.0)
         is_alike = offer is not None and offer.deferred == opening.deferred
         return offer if is_alike and opening.now - used <= opening.price.ttl else None
 
@@ -401,13 +391,6 @@ def _lead(opening: Opening) -> bytes:
     for tool in opening.request.tools:
         told.update(tool.raw)
     return told.digest()
-
-
-def _put(memory: OrderedDict[_K, _V], key: _K, value: _V) -> None:
-    memory[key] = value
-    memory.move_to_end(key)
-    while len(memory) > _MOST_KNOWN:
-        memory.popitem(last=False)
 
 
 class _Finding:

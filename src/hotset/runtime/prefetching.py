@@ -8,7 +8,6 @@ slow one, a broken one, and the prompt goes out alone.
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ import msgspec
 
 from hotset.dialects.invariants import beyond
 from hotset.dialects.port import Dialect
+from hotset.files.lru import Lru
 from hotset.index.port import Index
 from hotset.nouns.finding import Hits
 from hotset.nouns.knobs import Prefetch, Prefetching
@@ -95,9 +95,9 @@ class Prefetcher:
         self._monotonic = monotonic
         self._pool = ThreadPoolExecutor(_THREADS, "hotset-prefetch")
         self._under_way: set[Future[Any]] = set()
-        self._races: OrderedDict[Chain, _Race] = OrderedDict()
+        self._races: Lru[Chain, _Race] = Lru(count=_MOST_OPEN)
         """By the reply whose calls are being run."""
-        self._open: OrderedDict[Chain, tuple[Offered, ...]] = OrderedDict()
+        self._open: Lru[Chain, tuple[Offered, ...]] = Lru(count=_MOST_OPEN)
         self._lock = Lock()
 
     def ahead(self, scene: Scene, knobs: Prefetch) -> Prefetched | None:
@@ -118,15 +118,11 @@ class Prefetcher:
         finding = self._begin(lambda: list(self._found(index, asked, _RACE_SECONDS)))
         if finding is None:
             return
-        with self._lock:
-            self._races[reply] = _Race(asked, finding)
-            while len(self._races) > _MOST_OPEN:
-                self._races.popitem(last=False)
+        self._races.put(reply, _Race(asked, finding))
 
     def raced(self, reply: Chain, scene: Scene, knobs: Prefetch) -> Prefetched | None:
         """What to offer with the results of a reply's calls; None where the search lost its race."""
-        with self._lock:
-            race = self._races.pop(reply, None)
+        race = self._races.pop(reply)
         if race is None or not race.finding.done() or race.finding.exception() is not None or scene.free <= 0:
             return None
         found = race.finding.result()
@@ -134,8 +130,7 @@ class Prefetcher:
 
     def judged(self, links: Sequence[Link], hidden: Mapping[Chain, Hidden]) -> tuple[Judged, ...]:
         """The verdicts that a request makes possible. Each is told once."""
-        with self._lock:
-            waiting = [(at, self._open[each.chain]) for at, each in enumerate(links) if each.chain in self._open]
+        waiting = [(at, every) for at, each in enumerate(links) if (every := self._open.get(each.chain)) is not None]
         told: list[Judged] = []
         for at, every in waiting:
             actions = [part.content for each in links[at:] for part in each.message.parts if part.kind.family is Kind.TOOL_CALL]
@@ -190,17 +185,13 @@ class Prefetcher:
             self._under_way.discard(working)
 
     def _await_verdict(self, found: Prefetched) -> None:
-        with self._lock:
-            self._open[found.hidden.chain] = (*found.offer.excerpts, *found.offer.hints)
-            while len(self._open) > _MOST_OPEN:
-                self._open.popitem(last=False)
+        self._open.put(found.hidden.chain, (*found.offer.excerpts, *found.offer.hints))
 
     def _leave_open(self, chain: Chain, rest: tuple[Offered, ...]) -> None:
-        with self._lock:
-            if rest:
-                self._open[chain] = rest
-            else:
-                self._open.pop(chain, None)
+        if rest:
+            self._open.put(chain, rest)
+        else:
+            self._open.pop(chain)
 
 
 def offered_event(found: Prefetched, now: float) -> Event:

@@ -5,11 +5,9 @@ A streamed turn of several rounds carries the id of its first one, and the provi
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from threading import Lock
-
 from hotset.dialects.port import Dialect
 from hotset.dialects.resuming import resumed
+from hotset.files.lru import Lru
 from hotset.nouns.message import DialectName, Request
 from hotset.nouns.page import Chain
 from hotset.nouns.window import Hidden
@@ -22,16 +20,12 @@ class Resuming:
     """What stands behind the ids that clients saw. Kept in the store as rows of the page table under a name of their own."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[Chain, Hidden] = OrderedDict()
-        self._lock = Lock()
+        self._known: Lru[Chain, Hidden] = Lru(count=_MOST)
 
     def remember(self, seen: str, last: str, answers: tuple[bytes, ...]) -> Hidden:
         """The client saw `seen`; the provider goes on from `last`, and still has to be given these answers to our calls."""
         row = Hidden(_name(seen), instead=last.encode(), after=answers)
-        with self._lock:
-            self._known[row.chain] = row
-            while len(self._known) > _MOST:
-                self._known.popitem(last=False)
+        self._known.put(row.chain, row)
         return row
 
     def body(self, request: Request, dialect: Dialect, store: Store) -> bytes | None:
@@ -39,9 +33,7 @@ class Resuming:
         if request.dialect is not DialectName.OPENAI_RESPONSES or not request.previous:
             return None
         name = _name(request.previous)
-        with self._lock:
-            row = self._known.get(name)
-        row = row or store.table([name]).hidden.get(name)
+        row = self._known.get(name) or store.table([name]).hidden.get(name)
         return resumed(request, dialect, row.instead.decode(), row.after) if row is not None else None
 
 
