@@ -8,12 +8,13 @@ from pathlib import Path
 
 import msgspec
 
+from hotset.files.folder import private_folder
 from hotset.nouns.memory import Ending, Memory, MemoryId, MemoryKind, Pitfall, Standing
 from hotset.sources.memory.disclosing.overview import Line, Overview
 from hotset.sources.memory.disclosing.telling import Told, day, one_line
 from hotset.sources.memory.files.continuity import Parts, digest_of, told_continuity
 from hotset.sources.memory.files.continuity_file import load_continuity, write_continuity
-from hotset.store.folder import private_folder, write_whole
+from hotset.store.folder import write_whole
 from hotset.store.port import Store
 
 TOKENS = 200

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import msgspec
 
+from hotset.files.folder import private_folder
 from hotset.nouns.memory import Memory, MemoryKind, Standing
 from hotset.sources.memory.managing.forms import Frequencies, frequencies, mass
-from hotset.store.folder import private_folder, write_whole
+from hotset.store.folder import write_whole
 from hotset.store.port import Store
 
 _FILE = "masses.json"

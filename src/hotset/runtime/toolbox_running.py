@@ -9,9 +9,10 @@ from pathlib import Path
 import msgspec
 
 from hotset.config import TOOLS, Config
+from hotset.files.folder import private_folder
 from hotset.sources.tools.running.pool import Pool
 from hotset.sources.tools.running.processes import memory_of
-from hotset.store.folder import private_folder, write_whole
+from hotset.store.folder import write_whole
 
 _FOLDER = "running"
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hotset.errors import StoreFailed
-from hotset.store.folder import private_file
+from hotset.files.open import open_private
 
 BALLAST_BYTES = 16 * 1024 * 1024
 _NAME = "ballast"
@@ -58,7 +58,7 @@ class Ballast:
                 return
         if self._free() < 2 * self._size:
             return
-        file = private_file(self._path)
+        file = open_private(self._path)
         try:
             _allocate(file, self._size)
         except OSError as error:

@@ -10,7 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from hotset.errors import BadConfig
-from hotset.store.folder import private_folder, write_whole
+from hotset.files.folder import private_folder
+from hotset.store.folder import write_whole
 
 _FILE = "consent.json"
 

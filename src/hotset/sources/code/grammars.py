@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hotset.errors import HotsetError
-from hotset.store.folder import private_folder
+from hotset.files.folder import private_folder
 
 if TYPE_CHECKING:
     from tree_sitter import Language

@@ -11,8 +11,9 @@ from typing import Annotated
 
 import msgspec
 
+from hotset.files.folder import private_folder
 from hotset.nouns.page import SessionId
-from hotset.store.folder import private_folder, write_whole
+from hotset.store.folder import write_whole
 from hotset.store.port import Store
 
 _FILE = "waiting.json"

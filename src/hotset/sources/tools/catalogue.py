@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 
 from hotset.errors import NotFound, ToolRefused
+from hotset.files.folder import private_folder
 from hotset.files.lru import Lru
 from hotset.nouns.tool import Origin, Source, Tool
 from hotset.sources.tools.characters import visible
@@ -29,7 +30,6 @@ from hotset.sources.tools.pinning import Entry, Known, State, accepted, diff, is
 from hotset.sources.tools.rules import Rules
 from hotset.sources.tools.shelves import Label, Shelves, Stamp, Stored, Unread
 from hotset.sources.tools.suspicion import OUR_TOOLS
-from hotset.store.folder import private_folder
 
 __all__ = ["Catalogue", "Change", "Known", "Shelf", "State", "diff", "readable"]
 

@@ -21,7 +21,9 @@ from typing import Any
 import msgspec
 
 from hotset.errors import DiskFull, StoreFailed
-from hotset.store.folder import held, private_file, private_folder, sync_folder
+from hotset.files.folder import private_folder, sync_folder
+from hotset.files.lock import hold_to_change
+from hotset.files.open import open_private
 
 _SAVING = 1.0  # seconds for which a file that was just changed may still be on its way out of an editor
 _SAVING_POLL = 0.05
@@ -92,7 +94,7 @@ class Document:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        with held(self._lock, self.path):
+        with hold_to_change(self.path, self._lock):
             yield
 
     def _sound(self) -> dict[str, Any]:
@@ -136,7 +138,7 @@ class Document:
             raise StoreFailed(f"cannot write {self.path}: {error.strerror}") from error
 
     def _put(self, path: Path, content: bytes) -> None:
-        with os.fdopen(private_file(self._new), "wb") as file:
+        with os.fdopen(open_private(self._new), "wb") as file:
             file.truncate()
             file.write(content)
             file.flush()

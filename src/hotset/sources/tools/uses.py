@@ -8,7 +8,7 @@ kill or a full disk is left out and harms no other. The oldest leave. Vectors of
 from __future__ import annotations
 
 import errno
-import fcntl
+import math
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,10 +19,12 @@ import msgspec
 import numpy as np
 
 from hotset.errors import DiskFull, StoreFailed
+from hotset.files.folder import private_folder, sync_folder
+from hotset.files.lock import lock_file
+from hotset.files.open import open_private
 from hotset.index.embed.port import Embedder
 from hotset.index.vectors import Floats
 from hotset.sealing import seal
-from hotset.store.folder import private_file, private_folder, sync_folder
 
 FILE = "uses.jsonl"
 MOST = 10_000
@@ -95,7 +97,7 @@ class Uses:
             self._forget()
             return
         if self._read != (found.st_ino, found.st_size):
-            file = private_file(self._path)
+            file = open_private(self._path)
             try:
                 self._catch_up(file)
             finally:
@@ -123,7 +125,7 @@ class Uses:
         self._uses, self._vectors = self._uses[-self._most :], self._vectors[-self._most :].copy()
         beside = self._path.with_name(f".{FILE}.new")
         content = b"".join(msgspec.json.encode(use) + b"\n" for use in self._uses)
-        with os.fdopen(private_file(beside), "wb") as file:
+        with os.fdopen(open_private(beside), "wb") as file:
             file.truncate()
             file.write(content)
             file.flush()
@@ -166,9 +168,9 @@ def _append(file: int, line: bytes) -> None:
 def _alone(path: Path) -> Iterator[int]:
     """The file that has this name, under a lock."""
     while True:
-        file = private_file(path)
+        file = open_private(path)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            lock_file(file, patience=math.inf)
             if _is(path, file):
                 yield file
                 return

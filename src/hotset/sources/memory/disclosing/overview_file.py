@@ -8,8 +8,10 @@ from pathlib import Path
 import msgspec
 
 from hotset.errors import StoreFailed
+from hotset.files.folder import private_folder
+from hotset.files.lock import hold_to_change
 from hotset.sources.memory.disclosing.overview import FORMAT, Overview, overview
-from hotset.store.folder import held, private_folder, write_whole
+from hotset.store.folder import write_whole
 from hotset.store.port import Store
 
 FILE = "overview.json"
@@ -46,7 +48,7 @@ class OverviewFile:
     def drop(self) -> None:
         """What follows is made from the store alone. Raises `StoreBusy` or `StoreFailed`."""
         private_folder(self._path.parent)
-        with self._lock, held(self._path.with_name(_LOCK), self._path):
+        with self._lock, hold_to_change(self._path, self._path.with_name(_LOCK)):
             self._known = None
             write_whole(self._path, msgspec.json.encode(Overview()))  # not removed: by its new stamp others know that it happened
 
@@ -65,7 +67,7 @@ class OverviewFile:
         """
         try:
             private_folder(self._path.parent)
-            with held(self._path.with_name(_LOCK), self._path):
+            with hold_to_change(self._path, self._path.with_name(_LOCK)):
                 if self._stamp() != before:
                     self._known = None
                     return

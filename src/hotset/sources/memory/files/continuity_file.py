@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import secrets
 import stat
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from hotset.errors import BadInput, NotFound
+from hotset.files.folder import sync_folder
+from hotset.files.lock import lock_file
 from hotset.nouns.memory import Memory, MemoryId, Standing
 from hotset.sources.code.opening import NotTaken, Root, Stat, Why
 from hotset.sources.memory.files.continuity import NAME, Parts, digest_of, updated
-from hotset.store.folder import sync_folder
 from hotset.store.port import Store
 
 MOST_BYTES = 1_000_000  # what a model is told of it are a few hundred tokens; a file of this size is something else
 _TRIES = 5  # somebody who saves five times within the milliseconds that this takes will not mind the next session
 _PATIENCE = 5.0  # seconds; another hotset holds the folder for milliseconds
-_POLL_SECONDS = 0.005
 _NEW_MODE = 0o600
 _DRAFT = re.compile(rf"\.{re.escape(NAME)}\.[0-9a-f]{{12}}\.hotset")
 
@@ -191,15 +189,8 @@ def _alone(folder: Path) -> Iterator[None]:
     """One hotset at a time. The folder itself is locked: nothing of ours is left lying in it."""
     here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        deadline = time.monotonic() + _PATIENCE
-        while True:
-            try:
-                fcntl.flock(here, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    raise BadInput(f"another process has been writing {folder / NAME} for {_PATIENCE:.0f} s; try later") from None
-                time.sleep(_POLL_SECONDS)
+        if not lock_file(here, patience=_PATIENCE):
+            raise BadInput(f"another process has been writing {folder / NAME} for {_PATIENCE:.0f} s; try later")
         yield
     finally:
         os.close(here)

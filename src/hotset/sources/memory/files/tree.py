@@ -15,8 +15,8 @@ from typing import Any, Self
 import msgspec
 
 from hotset.errors import BadInput, DiskFull, HotsetError, StoreFailed
+from hotset.files.folder import sync_folder
 from hotset.sources.code.opening import NotTaken, Root, can_be_shown, parts_of, shown
-from hotset.store.folder import sync_folder
 
 MOST_BYTES = 16 * 1024 * 1024  # of a file that is read; what JSON of that size can become in memory is half a gigabyte at worst
 _SHARD_BYTES = 4 * 1024 * 1024  # of a list that is written: a person's editor opens it, and it is far from the limit above

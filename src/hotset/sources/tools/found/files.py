@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hotset.errors import NotFound
-from hotset.store.folder import held, private_folder
+from hotset.files.folder import private_folder
+from hotset.files.lock import hold_to_change
 
 _LOCK = ".lock"
 
@@ -18,7 +19,7 @@ _LOCK = ".lock"
 def locked(folder: Path) -> Iterator[Path]:
     """The folder, made where it is missing, while nobody else changes what is in it. Raises `StoreBusy` and `StoreFailed`."""
     folder = private_folder(folder)
-    with held(folder / _LOCK, folder):
+    with hold_to_change(folder, folder / _LOCK):
         yield folder
 
 

@@ -17,10 +17,11 @@ from pathlib import Path
 import msgspec
 
 from hotset.errors import NotFound, StoreFailed
+from hotset.files.folder import private_folder
 from hotset.nouns.tool import Origin, Source, Stdio, Tool
 from hotset.sources.tools.found.files import read_whole
 from hotset.sources.tools.found.skill import Found, Skill
-from hotset.store.folder import private_folder, write_whole
+from hotset.store.folder import write_whole
 
 FILE = "skills.kept"
 """In the folder of a project's tools."""
