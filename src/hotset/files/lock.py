@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hotset.errors import StoreBusy, StoreFailed
+from hotset.files.folder import private_folder
 from hotset.files.open import open_private, open_regular
 
 _POLL_SECONDS = 0.005  # most holders need milliseconds; waiting should not take much longer
@@ -49,6 +50,17 @@ def hold_to_change(what: Path, lock: Path) -> Iterator[None]:
     busy = f"another process has been changing {what} for {_CHANGE_SECONDS:.0f} s; try again later"
     with hold_lock(lock, busy, _CHANGE_SECONDS):
         yield
+
+
+@contextmanager
+def hold_folder(folder: Path) -> Iterator[Path]:
+    """A private folder, made where it is missing, that one thread of one process at a time changes.
+
+    Raises `StoreBusy` after 10 seconds, and `StoreFailed`.
+    """
+    folder = private_folder(folder)
+    with hold_to_change(folder, folder / ".lock"):
+        yield folder
 
 
 class FileLock:

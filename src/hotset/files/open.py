@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-from hotset.errors import StoreFailed
+from hotset.errors import NotFound, StoreFailed
 
 PRIVATE = 0o600
 """The mode of a file that only its owner can read and write."""
@@ -42,13 +42,41 @@ def open_private(path: Path) -> int:
 
 def open_regular(path: Path) -> int:
     """Open a regular file for reading. Raises `OSError`, or `NotRegular` where it is something else."""
-    file = os.open(path, os.O_RDONLY | _SAFELY)
+    try:
+        file = os.open(path, os.O_RDONLY | _SAFELY)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
+            raise _unusable(path, error) from error
+        raise
     try:
         refuse_special(path, os.fstat(file))
     except BaseException:
         os.close(file)
         raise
     return file
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """The bytes of a regular file, links followed.
+
+    Raises `NotFound` with a sentence where it is something else, is longer, or cannot be read.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise NotFound(f"{path} cannot be read: {error.strerror}") from error
+    try:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode):
+            raise NotFound(f"{path} is no regular file")
+        if found.st_size > most:
+            raise NotFound(f"{path} has {found.st_size:,} bytes; at most {most:,} are read")
+        with os.fdopen(file, "rb", closefd=False) as stream:
+            return stream.read(most)
+    except OSError as error:
+        raise NotFound(f"{path} cannot be read: {error.strerror}") from error
+    finally:
+        os.close(file)
 
 
 def refuse_special(path: Path, found: os.stat_result) -> None:

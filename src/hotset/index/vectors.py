@@ -11,7 +11,6 @@ so that a fold that was cut off leaves nothing but bytes to be written over.
 
 from __future__ import annotations
 
-import errno
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 
 from hotset.errors import BadInput, DiskFull, StoreFailed
 from hotset.files.lru import Lru
+from hotset.files.write import is_full
 from hotset.index.counting import WORD_BITS, Bits, least, packed, sums, unpacked, without
 from hotset.index.filters import SORTS, Numbers
 from hotset.index.generations import FilesDamaged
@@ -41,7 +41,6 @@ _BLOCK = 1 << 17  # rows: what is counted at a time. Of a million, half as many 
 _BLOCK_WORDS = _BLOCK // WORD_BITS
 _BLOCK_BYTES = _BLOCK // 8
 _FILTERS_KEPT = 8  # of a million rows an eighth of a megabyte each, at most
-_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 _LOOKED_AT = 6  # one number of so many
 _LEAST_BITS = 6
 _SIGNED_FROM = 4096  # rows: up to them bytes alone take a millisecond; and so many tell well where the middle is
@@ -328,6 +327,6 @@ def _write_all(file: int, content: bytes, at: int) -> None:
 
 
 def _failed(error: OSError, folder: Path) -> StoreFailed:
-    if error.errno in _NO_ROOM:
+    if is_full(error):
         return DiskFull(f"the disk that holds {folder} is full; make room: the index goes on from where it is")
     return StoreFailed(f"{folder} cannot be written: {error.strerror}")

@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 
 from hotset.files.folder import private_folder
+from hotset.files.write import write_atomically
 from hotset.nouns.memory import Ending, Memory, MemoryId, MemoryKind, Pitfall, Standing
 from hotset.sources.memory.disclosing.overview import Line, Overview
 from hotset.sources.memory.disclosing.telling import Told, day, one_line
 from hotset.sources.memory.files.continuity import Parts, digest_of, told_continuity
 from hotset.sources.memory.files.continuity_file import load_continuity, write_continuity
-from hotset.store.folder import write_whole
 from hotset.store.port import Store
 
 TOKENS = 200
@@ -94,7 +94,7 @@ class Continuity:
 
     def _write(self, kept: _Kept) -> None:
         private_folder(self._path.parent)
-        write_whole(self._path, msgspec.json.encode(kept))
+        write_atomically(self._path, msgspec.json.encode(kept))
 
 
 def parts(store: Store, overview: Overview) -> Parts:

@@ -5,7 +5,6 @@ Without it a full disk also stops what could help: SQLite needs room for a check
 
 from __future__ import annotations
 
-import errno
 import os
 import time
 from contextlib import suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from hotset.errors import StoreFailed
 from hotset.files.open import open_private
+from hotset.files.write import is_full
 
 BALLAST_BYTES = 16 * 1024 * 1024
 _NAME = "ballast"
@@ -63,7 +63,7 @@ class Ballast:
             _allocate(file, self._size)
         except OSError as error:
             self._path.unlink(missing_ok=True)
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if not is_full(error):
                 raise StoreFailed(f"cannot make {self._path}: {error.strerror}") from error
         else:
             self.out = False

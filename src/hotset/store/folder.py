@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hotset.errors import DiskFull, StoreBusy, StoreFailed
-from hotset.files.folder import sync_folder
+from hotset.errors import StoreBusy, StoreFailed
 from hotset.files.lock import hold_lock, lock_file
 from hotset.files.open import open_private, open_regular
 
@@ -66,21 +63,3 @@ def alone(folder: Path) -> Iterator[None]:
     busy = f"{folder} is in use; stop every hotset that works with it and try again"
     with hold_lock(folder / _IN_USE, busy):
         yield
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """The file has the old content or the new one, whatever happens, and only its owner can read it. Raises `StoreFailed`."""
-    draft = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}")
-    try:
-        with os.fdopen(open_private(draft), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-        sync_folder(path.parent)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DiskFull(f"no room is left to write {path}; it is as it was") from error
-        raise StoreFailed(f"{path} could not be written: {error.strerror}; it is as it was") from error
-    finally:
-        draft.unlink(missing_ok=True)

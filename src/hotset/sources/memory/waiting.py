@@ -12,8 +12,8 @@ from typing import Annotated
 import msgspec
 
 from hotset.files.folder import private_folder
+from hotset.files.write import write_atomically
 from hotset.nouns.page import SessionId
-from hotset.store.folder import write_whole
 from hotset.store.port import Store
 
 _FILE = "waiting.json"
@@ -74,7 +74,7 @@ class Waiting:
         with self._lock:
             if self._kept is not None:
                 private_folder(self._path.parent)
-                write_whole(self._path, msgspec.json.encode(self._kept))
+                write_atomically(self._path, msgspec.json.encode(self._kept))
 
     def _read(self) -> _Kept:
         if self._kept is None:
