@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from heapq import nlargest
 from operator import attrgetter
@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from hotset.errors import StoreFailed
+from hotset.files.deadline import DeadlinePool
 from hotset.files.lru import Lru
 from hotset.index import vectors
 from hotset.index.breaker import Breaker
@@ -33,6 +34,7 @@ from hotset.index.writing import embed, embedded_text, folder_of
 from hotset.nouns.finding import Entry, Query
 
 _THREADS = 4  # searches at once; one that a slow embedder holds is one less
+_CLOSE_SECONDS = 30.0  # for searches that still read the index; an embedder that hangs holds up nothing longer
 _FAIR_SECONDS = 0.1  # who is given less and does not answer has not failed: the machine may be busy
 _TAIL_EMBEDDED = 512  # entries beyond the folded ones whose meaning is looked at: the last ones, 20 ms at worst
 _TAIL_KEPT = 4096
@@ -152,7 +154,7 @@ class Signals:
     """Asks both signals at once. One that is slow, broken or resting is left out, and named."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(_THREADS, "hotset-search")
+        self._pool = DeadlinePool(_THREADS, "hotset-search")
         self.breakers = {"words": Breaker(), "meaning": Breaker()}
         self.failed: dict[str, BaseException] = {}
         """The last failure of each signal that failed last time."""
@@ -180,7 +182,7 @@ class Signals:
         return by_words or [], by_meaning or [], frozenset(name for name, lacks in silent.items() if lacks)
 
     def close(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._pool.close(_CLOSE_SECONDS)
 
     def _here(self, name: str, look: _Look, failures: type[Exception]) -> list[Found] | None:
         try:

@@ -8,18 +8,17 @@ began with, and its first reply.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
-from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from hotset import tokens
 from hotset.dialects.view import OWN_SEARCH
+from hotset.files.deadline import DeadlinePool
 from hotset.files.lru import Lru
 from hotset.nouns.link import Link
 from hotset.nouns.message import Loading, Request, ToolSpec
@@ -169,7 +168,7 @@ class Offering:
         """What stands behind a client's tools in the provider's cache, and since when."""
         self._brought: Lru[Chain, float] = Lru(count=_MOST_KNOWN)
         """By its last message, the time of a request with which the client brought our tools."""
-        self._finding = _Finding()
+        self._searches = DeadlinePool(1, "hotset-ghosts")
 
     @property
     def is_quick(self) -> bool:
@@ -269,7 +268,15 @@ class Offering:
         query = prompt_in(opening.links)
         if not self._ghosts or not tools.ready or not query or defers(opening.request.tools):
             return (), ""
-        return self._finding.run(lambda: tools.find(query, 2 * self._ghosts), _FIND_SECONDS)
+        finding = self._searches.submit_if_free(lambda: tools.find(query, 2 * self._ghosts))
+        if finding is None:
+            return (), ""
+        try:
+            return finding.result(_FIND_SECONDS), ""
+        except TimeoutError:
+            return (), "looking for tools took too long"
+        except Exception as error:  # fail open: the session begins without ghosts, and can search for tools itself
+            return (), f"a fault of ours in finding tools: {type(error).__name__}"
 
 
 @dataclass(slots=True)
@@ -391,31 +398,3 @@ def _lead(opening: Opening) -> bytes:
     for tool in opening.request.tools:
         told.update(tool.raw)
     return told.digest()
-
-
-class _Finding:
-    """One search at a time, that a request waits for a moment and no longer."""
-
-    def __init__(self) -> None:
-        self._busy = threading.Lock()
-
-    def run(self, find: Callable[[], Sequence[Ghost]], seconds: float) -> tuple[Sequence[Ghost], str]:
-        """What was found, and why nothing could be."""
-        if not self._busy.acquire(blocking=False):
-            return (), ""  # an earlier one hangs: this one would only wait behind it
-        came: SimpleQueue[Any] = SimpleQueue()
-
-        def work() -> None:
-            try:
-                came.put(find())
-            except Exception as error:  # fail open: the session begins without ghosts, and can search for tools itself
-                came.put(error)
-            finally:
-                self._busy.release()
-
-        threading.Thread(target=work, name="hotset-ghosts", daemon=True).start()
-        try:
-            found = came.get(timeout=seconds)
-        except Empty:
-            return (), "looking for tools took too long"
-        return ((), f"a fault of ours in finding tools: {type(found).__name__}") if isinstance(found, Exception) else (found, "")

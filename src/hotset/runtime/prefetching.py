@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from threading import Lock
-from typing import Any, TypeVar
 
 import msgspec
 
 from hotset.dialects.invariants import beyond
 from hotset.dialects.port import Dialect
+from hotset.files.deadline import DeadlinePool
 from hotset.files.lru import Lru
 from hotset.index.port import Index
 from hotset.nouns.finding import Hits
@@ -30,8 +29,6 @@ from hotset.nouns.turn import Event
 from hotset.nouns.window import WHOLE, Hidden, Shown, Spot, Table
 from hotset.runtime.prefetches import JUDGED, PREFETCHED
 from hotset.window.prefetch import Judged, Offer, Offered, Prompt, Verdict, asked_in, judge, offer, queries
-
-_T = TypeVar("_T")
 
 _THREADS = 2
 _RACE_SECONDS = 0.2
@@ -93,12 +90,10 @@ class Prefetcher:
         """`index` gives it once it is open."""
         self._index = index
         self._monotonic = monotonic
-        self._pool = ThreadPoolExecutor(_THREADS, "hotset-prefetch")
-        self._under_way: set[Future[Any]] = set()
+        self._pool = DeadlinePool(_THREADS, "hotset-prefetch")
         self._races: Lru[Chain, _Race] = Lru(count=_MOST_OPEN)
         """By the reply whose calls are being run."""
         self._open: Lru[Chain, tuple[Offered, ...]] = Lru(count=_MOST_OPEN)
-        self._lock = Lock()
 
     def ahead(self, scene: Scene, knobs: Prefetch) -> Prefetched | None:
         """What to offer with a prompt; None where there is nothing, or nothing in time."""
@@ -106,7 +101,7 @@ class Prefetcher:
         index = self._index()
         if knobs.mode is Prefetching.OFF or index is None or scene.free <= 0 or not asked.text.strip():
             return None
-        working = self._begin(lambda: _made(asked, list(self._found(index, asked, knobs.seconds)), scene, knobs))
+        working = self._pool.submit_if_free(lambda: _made(asked, list(self._found(index, asked, knobs.seconds)), scene, knobs))
         return self._result(working, knobs.seconds)
 
     def race(self, reply: Chain, said: str, now: float, knobs: Prefetch) -> None:
@@ -115,7 +110,7 @@ class Prefetcher:
         if knobs.mode is Prefetching.OFF or not knobs.racing or index is None:
             return
         asked = Prompt(said, now)
-        finding = self._begin(lambda: list(self._found(index, asked, _RACE_SECONDS)))
+        finding = self._pool.submit_if_free(lambda: list(self._found(index, asked, _RACE_SECONDS)))
         if finding is None:
             return
         self._races.put(reply, _Race(asked, finding))
@@ -126,7 +121,7 @@ class Prefetcher:
         if race is None or not race.finding.done() or race.finding.exception() is not None or scene.free <= 0:
             return None
         found = race.finding.result()
-        return self._result(self._begin(lambda: _made(race.asked, found, scene, knobs)), knobs.seconds)
+        return self._result(self._pool.submit_if_free(lambda: _made(race.asked, found, scene, knobs)), knobs.seconds)
 
     def judged(self, links: Sequence[Link], hidden: Mapping[Chain, Hidden]) -> tuple[Judged, ...]:
         """The verdicts that a request makes possible. Each is told once."""
@@ -140,26 +135,16 @@ class Prefetcher:
             self._leave_open(links[at].chain, tuple(each for each, verdict in verdicts if verdict is None))
         index, useful = self._index(), [each.offered.entry.id for each in told if each.verdict is not Verdict.WASTED]
         if index is not None and useful:
-            self._begin(lambda: index.touch(useful))
+            self._pool.submit_if_free(lambda: index.touch(useful))
         return tuple(told)
 
     @property
     def busy(self) -> bool:
         """Something is being looked for."""
-        with self._lock:
-            return bool(self._under_way)
+        return self._pool.busy
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def _begin(self, work: Callable[[], _T]) -> Future[_T] | None:
-        with self._lock:
-            if len(self._under_way) >= _THREADS:  # earlier ones hang: this one would only wait behind them
-                return None
-            working = self._pool.submit(work)
-            self._under_way.add(working)
-        working.add_done_callback(self._done)
-        return working
+        self._pool.close()
 
     def _result(self, working: Future[Prefetched | None] | None, seconds: float) -> Prefetched | None:
         try:
@@ -179,10 +164,6 @@ class Prefetcher:
             if left <= 0:
                 return
             yield index.search(replace(query, deadline=left))
-
-    def _done(self, working: Future[Any]) -> None:
-        with self._lock:
-            self._under_way.discard(working)
 
     def _await_verdict(self, found: Prefetched) -> None:
         self._open.put(found.hidden.chain, (*found.offer.excerpts, *found.offer.hints))
