@@ -23,7 +23,7 @@ from hotset.errors import PageDamaged
 from hotset.files.folder import private_folder
 from hotset.files.lock import hold_lock
 from hotset.files.open import open_private
-from hotset.sources.code.opening import Stat, Why
+from hotset.files.root import Stat, Why
 from hotset.sources.code.scan import Folder, Tally
 from hotset.store.connecting import Tuning, connect, in_our_words, leave
 from hotset.store.folder import beside, refuse_links

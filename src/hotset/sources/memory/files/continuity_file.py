@@ -16,9 +16,9 @@ from hotset.errors import BadInput, NotFound
 from hotset.files.folder import sync_folder
 from hotset.files.lock import lock_file
 from hotset.files.open import PRIVATE
+from hotset.files.root import NotTaken, Root, Stat, Why
 from hotset.files.write import create_file, is_full
 from hotset.nouns.memory import Memory, MemoryId, Standing
-from hotset.sources.code.opening import NotTaken, Root, Stat, Why
 from hotset.sources.memory.files.continuity import NAME, Parts, digest_of, updated
 from hotset.store.port import Store
 

@@ -15,8 +15,8 @@ import msgspec
 
 from hotset.errors import BadInput, HotsetError
 from hotset.files.folder import sync_folder
+from hotset.files.root import NotTaken, Root, can_be_shown, parts_of, shown
 from hotset.files.write import write_error
-from hotset.sources.code.opening import NotTaken, Root, can_be_shown, parts_of, shown
 
 MOST_BYTES = 16 * 1024 * 1024  # of a file that is read; what JSON of that size can become in memory is half a gigabyte at worst
 _SHARD_BYTES = 4 * 1024 * 1024  # of a list that is written: a person's editor opens it, and it is far from the limit above

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from hotset.errors import Malformed, NotFound
 from hotset.files.lock import hold_folder
+from hotset.files.root import NotTaken, Root, shown
 from hotset.files.write import write_atomically
 from hotset.nouns.tool import Origin, Source, Tool
-from hotset.sources.code.opening import NotTaken, Root, shown
 from hotset.sources.tools.found.folders import Listing, content_marks, listing, script_of
 from hotset.sources.tools.found.signatures import Script, own_names, read_script
 from hotset.sources.tools.found.stamps import stamp_of

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from hotset.files.lru import Lru
-from hotset.sources.code.opening import MOST_BYTES, NotTaken, Root, Stat, can_be_shown
+from hotset.files.root import MOST_BYTES, NotTaken, Root, Stat, can_be_shown
 from hotset.sources.tools.found.signatures import Script, read_script
 
 DEEPEST = 6

@@ -14,8 +14,8 @@ from pathlib import Path, PurePath
 
 from hotset.errors import BadInput, Malformed
 from hotset.files.lru import Lru
+from hotset.files.root import MOST_BYTES, NotTaken, Root, shown
 from hotset.nouns.tool import Origin, Source, Stdio, Tool
-from hotset.sources.code.opening import MOST_BYTES, NotTaken, Root, shown
 from hotset.sources.tools.found.folders import DEEPEST, EXCLUDED, Listing, content_marks, entries, link_marks, listing, script_of
 from hotset.sources.tools.found.frontmatter import Frontmatter, read_frontmatter
 from hotset.sources.tools.found.kept import Kept
