@@ -53,4 +53,4 @@ def test_what_is_remembered_is_bounded():
         body = json.dumps({"model": "m", "messages": [{"role": "user", "content": f"{n}" * 300_000}]}).encode()
         dialect.parse(body)
 
-    assert sum(len(raw) for raw in dialect._memo._known) <= 8 << 20
+    assert sum(len(raw) for raw, _ in dialect._memo._known.items()) <= 8 << 20

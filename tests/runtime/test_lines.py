@@ -52,9 +52,8 @@ def test_what_is_held_of_links_is_bounded():
     for n in range(60):
         linked.of(dialect.parse(json.dumps({"model": "m", "messages": [{"role": "user", "content": f"{n}" * 300_000}]}).encode()))
 
-    sizes = [size for size, _ in linked._known.values()]
-    assert sum(sizes) == linked._size <= 8 << 20
-    assert sizes
+    assert linked._known.weight <= 8 << 20
+    assert len(linked._known)
 
 
 def _short(number: int) -> Request:
@@ -69,9 +68,9 @@ def test_short_conversations_are_bounded_by_their_number_not_only_by_their_bytes
         request = _short(number)
         scales.lines(linked.of(request), request.model, {})
 
-    assert linked._size > 1000 * len(linked._known), "the objects around a short message are not counted"
+    assert linked._known.weight > 1000 * len(linked._known), "the objects around a short message are not counted"
     assert len(scales._held) == 256
-    assert scales._size < 1 << 20
+    assert scales._held.weight < 1 << 20
     held = len(scales._held)
     scales.lines(linked.of(_short(0)), "gpt-5.4", {})
     assert len(scales._held) == held
@@ -93,7 +92,7 @@ def test_one_conversation_that_was_rewound_often_holds_no_more_than_it_says_and_
         request = dialect.parse(json.dumps({"model": "gpt-5.4", "messages": said}).encode())
         links = linked.of(request)
         lines = scales.lines(links, request.model, {})
-    assert scales._size <= 64 << 20
-    held = scales._held[links[0].chain].values()
-    assert scales._size == sum(1000 + sum(len(piece.content) for piece in line.pieces) for line in held)
+    assert scales._held.weight <= 64 << 20
+    held = scales._held.get(links[0].chain).lines.values()
+    assert scales._held.weight == sum(1000 + sum(len(piece.content) for piece in line.pieces) for line in held)
     assert lines == Scales().lines(links, request.model, {})

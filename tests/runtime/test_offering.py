@@ -173,7 +173,7 @@ def test_a_conversation_that_began_elsewhere_is_offered_tools_with_its_first_req
 def test_a_plan_that_was_never_sent_leaves_no_trace(tmp_path, store, line):
     line.ask(asked("Create an issue."), 1.0, kept=False)
 
-    assert line.planner.offering._known == {}
+    assert not line.planner.offering._known
     assert names(line.ask(asked("Create an issue.", "From elsewhere.", "Hello."), 2.0)) == [FIND, USE]
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from threading import Lock
 from typing import Generic, TypeVar
 
+from hotset.files.lru import Lru
 from hotset.nouns.message import Message
 
 _MOST_BYTES = 8 << 20
@@ -26,27 +25,15 @@ class Recall(Generic[_T]):
 
     def __init__(self, work_out: Callable[[bytes], _T]) -> None:
         self._work_out = work_out
-        self._known: OrderedDict[bytes, _T] = OrderedDict()
-        self._size = 0
-        self._lock = Lock()
+        self._known: Lru[bytes, _T] = Lru(weight=_MOST_BYTES)
 
     def of(self, messages: Sequence[Message]) -> list[_T]:
         """For each message, in order, what the rules ask of it."""
-        known = self._known
-        with self._lock:
-            found = [known.get(each.raw) for each in messages]
-            for each, had in zip(messages, found, strict=True):
-                if had is not None:
-                    known.move_to_end(each.raw)
-        return [self._new(each.raw) if had is None else had for each, had in zip(messages, found, strict=True)]
+        known = self._known.get_many(each.raw for each in messages)
+        return [known[each.raw] if each.raw in known else self._new(each.raw) for each in messages]
 
     def _new(self, raw: bytes) -> _T:
         made = self._work_out(raw)
         if len(raw) <= _LARGEST:
-            with self._lock:
-                if raw not in self._known:
-                    self._size += len(raw)
-                self._known[raw] = made
-                while self._size > _MOST_BYTES:
-                    self._size -= len(self._known.popitem(last=False)[0])
+            self._known.put(raw, made, len(raw))
         return made

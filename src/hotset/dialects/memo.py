@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from threading import Lock
 
 from hotset.dialects.parts import UNKNOWN, Call, Calls
 from hotset.dialects.resent import Resent
+from hotset.files.lru import Lru
 from hotset.nouns.message import Message, Span
 from hotset.nouns.page import Kind
 
@@ -30,18 +29,14 @@ class Memo:
     """Bounded by bytes, the longest unused leaves first. Safe from any thread."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[bytes, _Understood] = OrderedDict()
-        self._size = 0
-        self._lock = Lock()
+        self._known: Lru[bytes, _Understood] = Lru(weight=_MOST_BYTES)
         self.bodies = Resent()
 
     def recall(self, raw: bytes, span: Span, calls: Calls) -> Message | None:
         """The message in these bytes, if it was understood before after the same calls; `calls` then has its own as well."""
-        with self._lock:
-            known = self._known.get(raw)
-            if known is None or any(calls.get(id, UNKNOWN) != call for id, call in known.needs):
-                return None
-            self._known.move_to_end(raw)
+        known = self._known.get(raw)
+        if known is None or any(calls.get(id, UNKNOWN) != call for id, call in known.needs):
+            return None
         calls.update(known.makes)
         message = known.message
         return Message(message.role, raw, message.parts, message.essence, message.aside, span)
@@ -51,13 +46,7 @@ class Memo:
             return
         made, needed = _calls_of(message)
         known = _Understood(message, _with(made, calls), _with(needed, calls))
-        with self._lock:
-            if message.raw not in self._known:
-                self._size += len(message.raw) + _AROUND
-            self._known[message.raw] = known
-            while self._size > _MOST_BYTES:
-                raw, _ = self._known.popitem(last=False)
-                self._size -= len(raw) + _AROUND
+        self._known.put(message.raw, known, len(message.raw) + _AROUND)
 
 
 def _calls_of(message: Message) -> tuple[set[str], set[str]]:

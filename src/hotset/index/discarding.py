@@ -7,8 +7,7 @@ import time
 from pathlib import Path
 
 from hotset.index.generations import FOLDERS
-from hotset.index.role import Role
-from hotset.index.rows import DATABASE, throw_away
+from hotset.index.rows import DATABASE, throw_away, writer_lock
 
 _SEEN_SECONDS = 5.0  # whoever folds looks every second
 _POLL_SECONDS = 0.05
@@ -20,7 +19,7 @@ def discard(folder: Path) -> int | None:
     for generation in folder.glob(f"{FOLDERS}*"):
         shutil.rmtree(generation, ignore_errors=True)
     until = time.monotonic() + _SEEN_SECONDS
-    while (holder := Role(folder).holder()) is not None and not (folder / DATABASE).exists():
+    while (holder := writer_lock(folder).holder()) is not None and not (folder / DATABASE).exists():
         if time.monotonic() > until:
             return holder
         time.sleep(_POLL_SECONDS)

@@ -13,6 +13,7 @@ from typing import Any
 
 import apsw
 
+from hotset.files.lru import Lru
 from hotset.index.analysis import split
 from hotset.index.filters import SORTS, Numbers, on_path
 from hotset.index.port import Watermark
@@ -55,7 +56,7 @@ class Entries:
         self._names = _Names("name")
         self._paths = _Names("path")
         self._every_path: list[tuple[int, str]] = []
-        self._fitting: dict[str, tuple[int, frozenset[int]]] = {}
+        self._fitting: Lru[str, tuple[int, frozenset[int]]] = Lru(count=_MOST_PATTERNS)
         self._path_lock = threading.Lock()
         self._name_words: dict[int, frozenset[str]] = {}
         self._renewals = rows.renewals
@@ -167,7 +168,7 @@ class Entries:
             with self._path_lock:
                 self._renewals = self._rows.renewals
                 self._every_path = []
-                self._fitting = {}
+                self._fitting.clear()
                 self._name_words = {}
             self._names.forget()
             self._paths.forget()
@@ -218,13 +219,11 @@ class Entries:
             last = self._every_path[-1][0] if self._every_path else 0
             rows: Any = connection.execute("SELECT number, text FROM path WHERE number > ? ORDER BY number", (last,))
             self._every_path += [(known, text_of(path)) for known, path in rows]
-            seen, fitting = self._fitting.pop(wanted, (0, frozenset()))
+            seen, fitting = self._fitting.get(wanted) or (0, frozenset())
             if new := self._every_path[seen:]:
                 fits = on_path(wanted)
                 fitting |= {known for known, path in new if fits(path)}
-            self._fitting[wanted] = len(self._every_path), fitting
-            while len(self._fitting) > _MOST_PATTERNS:
-                self._fitting.pop(next(iter(self._fitting)))
+            self._fitting.put(wanted, (len(self._every_path), fitting))
             return fitting
 
 

@@ -12,8 +12,7 @@ import apsw
 
 from hotset.errors import StoreFailed
 from hotset.index.generations import FOLDERS, embedder_of, serving
-from hotset.index.role import Role
-from hotset.index.rows import DATABASE, FORMAT, in_our_words, number, text_of
+from hotset.index.rows import DATABASE, FORMAT, in_our_words, number, text_of, writer_lock
 from hotset.store.connecting import Tuning, connect, leave
 
 _TUNING = Tuning(ballast_bytes=0, patience=1.0)
@@ -40,7 +39,7 @@ def glance(folder: Path, sealing: int) -> Glance | None:
     database = folder / DATABASE
     if not database.exists():
         return None
-    writer = Role(folder).holder()
+    writer = writer_lock(folder).holder()
     try:
         with _looking_into(database) as connection:
             return _read(connection, sealing, writer)

@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Self
 
 from hotset.errors import HotsetError, StoreFailed
+from hotset.files.folder import private_folder
 from hotset.index.embed.port import Embedder
 from hotset.index.entries import Entries
 from hotset.index.generations import Generations, embedder_of
 from hotset.index.port import State, Watermark
-from hotset.index.role import Role
-from hotset.index.rows import Rows, RowsDamaged
+from hotset.index.rows import Rows, RowsDamaged, writer_lock
 from hotset.index.searching import Searching
 from hotset.index.writing import Folding
 from hotset.nouns.finding import Entry, EntryId, Hits, Query, Sort
-from hotset.store.folder import private_folder
 
 _log = logging.getLogger("hotset")
 
@@ -65,7 +64,7 @@ class LocalIndex:
         self._rows = Rows(self.folder)
         self._entries = Entries(self._rows, sealing)
         self._folding = Folding(self.folder, self._rows, self._entries, embedder)
-        self._role = Role(self.folder)
+        self._writing = writer_lock(self.folder)
         self._searching = Searching(self.folder, self._rows, self._entries, embedder, asking)
         self._rhythm = rhythm
         self._fold_trouble = ""
@@ -94,7 +93,7 @@ class LocalIndex:
             self._thread.join()
         self._searching.close()
         self._folding.close()
-        self._role.give_up()
+        self._writing.release()
         self._rows.close()
 
     def add(self, entries: Iterable[Entry], watermark: Watermark | None = None) -> None:
@@ -169,7 +168,7 @@ class LocalIndex:
             bytes=_size(self.folder),
             watermarks=self._entries.watermarks(),
             embedder=embedder_of(serving.identity) if serving else "",
-            writer=self._role.holder(),
+            writer=self._writing.holder(),
             building=None if building is None else generations.done(building),
             outdated=self._entries.outdated(),
             troubles=self.troubles(),
@@ -205,7 +204,7 @@ class LocalIndex:
         try:
             if self._rows.moved():
                 self._rows.renew()
-            if not self._role.take():
+            if not self._writing.take():
                 return None
             folded = self._folding.fold()
         except Exception as error:  # background work: nobody above could do anything about it, and an embedder may raise anything

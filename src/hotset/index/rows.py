@@ -18,9 +18,11 @@ from typing import Any
 import apsw
 
 from hotset.errors import DiskFull, StoreBusy, StoreFailed
+from hotset.files.lock import FileLock
+from hotset.files.open import open_private
 from hotset.store.changes import Changes
 from hotset.store.connecting import Readers, Tuning, connect, leave
-from hotset.store.folder import beside, opening, private_file, refuse_links
+from hotset.store.folder import beside, opening, refuse_links
 
 DATABASE = "entries.db"
 FORMAT = 1
@@ -136,6 +138,11 @@ class Rows:
         self._changes = Changes(open_one)
 
 
+def writer_lock(folder: Path) -> FileLock:
+    """The lock of the one process that folds an index; the others read it."""
+    return FileLock(folder / "writer")
+
+
 def throw_away(folder: Path) -> None:
     """The rows of an index, with all that is beside them."""
     with opening(folder, _TUNING.patience):
@@ -186,7 +193,7 @@ class _OtherFormat(Exception):
 
 
 def _prepared(database: Path) -> apsw.Connection:
-    os.close(private_file(database))
+    os.close(open_private(database))
     refuse_links(database)
     connection = connect(database, _TUNING)
     try:

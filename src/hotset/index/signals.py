@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from heapq import nlargest
 from operator import attrgetter
@@ -15,6 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from hotset.errors import StoreFailed
+from hotset.files.deadline import DeadlinePool
+from hotset.files.lru import Lru
 from hotset.index import vectors
 from hotset.index.breaker import Breaker
 from hotset.index.closely import Closely
@@ -33,6 +34,7 @@ from hotset.index.writing import embed, embedded_text, folder_of
 from hotset.nouns.finding import Entry, Query
 
 _THREADS = 4  # searches at once; one that a slow embedder holds is one less
+_CLOSE_SECONDS = 30.0  # for searches that still read the index; an embedder that hangs holds up nothing longer
 _FAIR_SECONDS = 0.1  # who is given less and does not answer has not failed: the machine may be busy
 _TAIL_EMBEDDED = 512  # entries beyond the folded ones whose meaning is looked at: the last ones, 20 ms at worst
 _TAIL_KEPT = 4096
@@ -96,7 +98,7 @@ class ByMeaning:
         self._lock = threading.Lock()
         self._vectors: Vectors | None = None
         self._generation: Generation | None = None
-        self._tail: OrderedDict[int, Floats] = OrderedDict()
+        self._tail: Lru[int, Floats] = Lru(count=_TAIL_KEPT)
 
     def serves(self, generation: Generation) -> bool:
         """Vectors of another embedder do not compare with ours, and files of another form are not read."""
@@ -134,17 +136,13 @@ class ByMeaning:
     def _in_tail(self, query: Floats, folded: int, only: Numbers, limit: int) -> list[Found]:
         with self._rows.reading() as connection:
             docs = tail_numbers(connection, folded, only, _TAIL_EMBEDDED)
-            with self._lock:
-                unknown = [doc for doc in docs if doc not in self._tail]
-            new = by_number(connection, unknown)
+            known = self._tail.get_many(docs)
+            new = by_number(connection, [doc for doc in docs if doc not in known])
         if new:
             made = embed(self._embedder, [embedded_text(entry) for entry in new.values()])
-            with self._lock:
-                self._tail.update(zip(new, made, strict=True))
-                while len(self._tail) > _TAIL_KEPT:
-                    self._tail.popitem(last=False)
-        with self._lock:
-            known = {doc: self._tail[doc] for doc in docs if doc in self._tail}
+            for doc, vector in zip(new, made, strict=True):
+                self._tail.put(doc, vector)
+                known[doc] = vector
         if not known:
             return []
         cosines = np.einsum("ij,j->i", np.stack(list(known.values())), query)
@@ -156,7 +154,7 @@ class Signals:
     """Asks both signals at once. One that is slow, broken or resting is left out, and named."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(_THREADS, "hotset-search")
+        self._pool = DeadlinePool(_THREADS, "hotset-search")
         self.breakers = {"words": Breaker(), "meaning": Breaker()}
         self.failed: dict[str, BaseException] = {}
         """The last failure of each signal that failed last time."""
@@ -184,7 +182,7 @@ class Signals:
         return by_words or [], by_meaning or [], frozenset(name for name, lacks in silent.items() if lacks)
 
     def close(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._pool.close(_CLOSE_SECONDS)
 
     def _here(self, name: str, look: _Look, failures: type[Exception]) -> list[Found] | None:
         try:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from hotset.files.lru import Lru
 from hotset.index.analysis import Question, says
 from hotset.index.entries import Entries, still_there
 from hotset.index.filters import holds
@@ -58,21 +58,15 @@ class Answers:
     """What was answered a moment ago, as long as nothing was added or removed since."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, Filter, int], tuple[int, Tier, Hits]] = OrderedDict()
+        self._known: Lru[tuple[str, Filter, int], tuple[int, Tier, Hits]] = Lru(count=_MOST_ANSWERS)
 
     def get(self, query: Query, tier: Tier, version: int) -> Hits | None:
         """An answer made with as much effort at least."""
-        with self._lock:
-            at, made_by, hits = self._known.get(_key(query), (-1, Tier.HOT, Hits()))
+        at, made_by, hits = self._known.get(_key(query)) or (-1, Tier.HOT, Hits())
         return hits if at == version and made_by.value.candidates >= tier.value.candidates else None
 
     def put(self, query: Query, tier: Tier, version: int, hits: Hits) -> None:
-        with self._lock:
-            self._known.pop(_key(query), None)
-            self._known[_key(query)] = version, tier, hits
-            while len(self._known) > _MOST_ANSWERS:
-                self._known.popitem(last=False)
+        self._known.put(_key(query), (version, tier, hits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +89,7 @@ class Hot:
         self._rows = rows
         self._entries = entries
         self._lock = threading.Lock()
-        self._looked: OrderedDict[EntryId, _Looked] = OrderedDict()
+        self._looked: Lru[EntryId, _Looked] = Lru(count=_MOST_TRACKED)
         self._kept: dict[EntryId, _Kept] = {}
         self._turn = 0
         self._version = -1
@@ -104,10 +98,8 @@ class Hot:
         with self._lock:
             self._turn = max(self._turn, turn)
             for id in ids:
-                before = self._looked.pop(id, _Looked(0, 0))
-                self._looked[id] = _Looked(before.times + 1, max(before.turn, turn))
-            while len(self._looked) > _MOST_TRACKED:
-                self._looked.popitem(last=False)
+                before = self._looked.get(id) or _Looked(0, 0)
+                self._looked.put(id, _Looked(before.times + 1, max(before.turn, turn)))
             hot = self._hot()
             self._kept = {id: kept for id, kept in self._kept.items() if id in hot}
             new = [id for id in hot if id not in self._kept]

@@ -11,11 +11,8 @@ so that a fold that was cut off leaves nothing but bytes to be written over.
 
 from __future__ import annotations
 
-import errno
 import math
 import os
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotset.errors import BadInput, DiskFull, StoreFailed
+from hotset.files.lru import Lru
+from hotset.files.write import is_full
 from hotset.index.counting import WORD_BITS, Bits, least, packed, sums, unpacked, without
 from hotset.index.filters import SORTS, Numbers
 from hotset.index.generations import FilesDamaged
@@ -42,7 +41,6 @@ _BLOCK = 1 << 17  # rows: what is counted at a time. Of a million, half as many 
 _BLOCK_WORDS = _BLOCK // WORD_BITS
 _BLOCK_BYTES = _BLOCK // 8
 _FILTERS_KEPT = 8  # of a million rows an eighth of a megabyte each, at most
-_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 _LOOKED_AT = 6  # one number of so many
 _LEAST_BITS = 6
 _SIGNED_FROM = 4096  # rows: up to them bytes alone take a millisecond; and so many tell well where the middle is
@@ -75,28 +73,18 @@ class Vectors:
         self._bytes = _mapped(folder / "bytes", np.dtype("i1"), (rows, size))
         self._column = {name: _mapped(folder / name, dtype, (rows,)) for name, dtype in _COLUMNS.items()}
         self._looked_at = _looked_at(size)
-        self._lock = threading.Lock()
-        self._fitting: OrderedDict[Numbers, _Fitting] = OrderedDict()
+        self._fitting: Lru[Numbers, _Fitting] = Lru(count=_FILTERS_KEPT)
+        """Which rows fit, for the last filters."""
 
     def nearest(self, query: Floats, only: Numbers, hidden: frozenset[int], limit: int, candidates: int) -> list[Found]:
         """The nearest that are alive, not hidden and fit, nearest first; their scores are cosines."""
         if not self._rows or only.nothing:
             return []
-        fitting, removed = self._those(only), self._rows_of(sorted(hidden))
+        fitting = self._fitting.get_or_make(only, lambda: self._worked_out(only))
+        removed = self._rows_of(sorted(hidden))
         if fitting.few is not None:
             return self._ranked(query, self._shown(fitting.few, removed), limit)
         return self._ranked(query, self._candidates(query, self._shown_of_many(fitting.many, removed), candidates), limit)
-
-    def _those(self, only: Numbers) -> _Fitting:
-        """Which rows fit: worked out once for a filter, as long as it is one of the last."""
-        with self._lock:
-            known = self._fitting.pop(only, None)
-        made = self._worked_out(only) if known is None else known
-        with self._lock:
-            self._fitting[only] = made
-            while len(self._fitting) > _FILTERS_KEPT:
-                self._fitting.popitem(last=False)
-        return made
 
     def _worked_out(self, only: Numbers) -> _Fitting:
         few: _Rows | None = np.arange(self._rows) if self._rows <= _SIGNED_FROM else None
@@ -339,6 +327,6 @@ def _write_all(file: int, content: bytes, at: int) -> None:
 
 
 def _failed(error: OSError, folder: Path) -> StoreFailed:
-    if error.errno in _NO_ROOM:
+    if is_full(error):
         return DiskFull(f"the disk that holds {folder} is full; make room: the index goes on from where it is")
     return StoreFailed(f"{folder} cannot be written: {error.strerror}")

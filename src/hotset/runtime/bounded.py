@@ -10,13 +10,15 @@ import asyncio
 import queue
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
+
+from hotset.files.lru import Lru
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -72,9 +74,9 @@ class Bounded:
     ) -> None:
         self._seconds = seconds
         self._cpu = (cpu_seconds, most_cpu_seconds)
-        self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()
+        self._waiting: dict[str, deque[_Job]] = {}
         self._running: dict[str, _Job] = {}
-        self._resting: OrderedDict[str, float] = OrderedDict()
+        self._resting: Lru[str, float] = Lru(count=_MOST_RESTING)
         """Sessions whose work was ended, and until when they rest."""
         self._idle: list[_Worker] = []
         self._closed = threading.Event()
@@ -91,7 +93,7 @@ class Bounded:
         """What the work gives or raises; `TimeoutError` where it takes too long, or where earlier work of the session does."""
         loop = asyncio.get_running_loop()
         running = self._running.get(session)
-        if (running is not None and self._is_late(running)) or self._resting.get(session, 0.0) > time.monotonic():
+        if (running is not None and self._is_late(running)) or (self._resting.get(session) or 0.0) > time.monotonic():
             raise TimeoutError("what was begun before has not ended yet")
         if len(self._running) >= _MOST_THREADS:
             raise Crowded(f"{self.hung} earlier ones have not ended")
@@ -163,9 +165,7 @@ class Bounded:
         if job.slowness is not None:
             job.slowness.cancel()
         if isinstance(job.done.exception(), OutOfTime):
-            self._resting[job.session] = time.monotonic() + _REST_SECONDS
-            if len(self._resting) > _MOST_RESTING:
-                self._resting.popitem(last=False)
+            self._resting.put(job.session, time.monotonic() + _REST_SECONDS)
         if self._closed.is_set() or len(self._idle) >= _THREADS:
             worker.jobs.put(None)
         else:

@@ -7,8 +7,6 @@ the upstream does not take them, the answer says in words what it found.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
@@ -17,6 +15,7 @@ import msgspec
 
 from hotset.config import Config
 from hotset.dialects.port import Dialect
+from hotset.files.lru import Lru
 from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.link import Link
 from hotset.nouns.message import Loading, Request, ToolSpec
@@ -54,9 +53,8 @@ class Deferrals:
         self._hosts = {name: urlsplit(each.url).hostname or "" for name, each in config.upstreams.items()}
         self._refused: set[tuple[str, str]] = set()
         """Upstreams and models that know no deferred tools."""
-        self._known: OrderedDict[Chain, Definitions] = OrderedDict()
+        self._known: Lru[Chain, Definitions] = Lru(count=_MOST_KNOWN)
         """By the message around which the answers that refer to them are hidden."""
-        self._lock = threading.Lock()
 
     def allowed(self, request: Request, dialect: Dialect, upstream: str) -> bool:
         """May tools be deferred in this request?"""
@@ -72,9 +70,8 @@ class Deferrals:
         if not found:
             return ()
         rows = [each.chain for each in hidden]
-        with self._lock:
-            for chain in rows:
-                self._put(chain, {each.name: each for each in found})
+        for chain in rows:
+            self._known.put(chain, {each.name: each for each in found})
         told = msgspec.json.encode([(each.name, each.description, each.parameters.decode()) for each in found])
         return tuple(NoteWritten(_FOUND, chain, told) for chain in rows)
 
@@ -99,21 +96,13 @@ class Deferrals:
         return Recalled(tuple(tools.values()), spelled)
 
     def _defined(self, chains: Sequence[Chain], store: Store) -> dict[Chain, Definitions]:
-        with self._lock:
-            found = {chain: self._known[chain] for chain in chains if chain in self._known}
+        found = self._known.get_many(chains)
         missing = [chain for chain in chains if chain not in found]
         notes = store.notes(_FOUND, missing) if missing else {}
         read = {chain: _read(notes[chain]) for chain in missing if chain in notes}
-        with self._lock:
-            for chain, definitions in read.items():
-                self._put(chain, definitions)
+        for chain, definitions in read.items():
+            self._known.put(chain, definitions)
         return found | read
-
-    def _put(self, chain: Chain, definitions: Definitions) -> None:
-        self._known[chain] = definitions
-        self._known.move_to_end(chain)
-        while len(self._known) > _MOST_KNOWN:
-            self._known.popitem(last=False)
 
 
 def found_by(turn: TurnRef, chains: Sequence[Chain], store: Store) -> tuple[str, ...]:

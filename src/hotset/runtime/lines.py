@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from threading import Lock
 
 from hotset import tokens
 from hotset.dialects.images import size_of
+from hotset.files.lru import Lru
 from hotset.nouns.link import Link, link
 from hotset.nouns.message import Message, Part, Request
 from hotset.nouns.page import ROOT, Chain, Kind
@@ -39,40 +40,37 @@ class Linked:
     """Puts messages at their places in a lineage, and remembers where they stood. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[int, tuple[int, tuple[Link, ...]]] = OrderedDict()
-        """The latest request of a conversation, its size and its links, by the very object that is its first message."""
-        self._size = 0
-        self._lock = Lock()
+        self._known: Lru[int, tuple[Link, ...]] = Lru(weight=_MOST_LINKED)
+        """The links of a conversation's latest request, by the identity of its first message."""
 
     def of(self, request: Request) -> tuple[Link, ...]:
         messages = request.messages
         first = id(messages[0])
-        with self._lock:
-            _, known = self._known.get(first, (0, ()))
+        known = self._known.get(first) or ()
         same = _same(known, messages)
         parent = next((each.chain for each in reversed(known[:same]) if not each.message.aside), ROOT)
         links = (*known[:same], *link(parent, messages[same:]))
-        with self._lock:
-            self._drop(first)
-            size = len(request.raw) + _AROUND_BYTES * len(links)
-            self._known[first] = (size, links)
-            self._size += size
-            while self._size > _MOST_LINKED:
-                self._drop(next(iter(self._known)))
+        self._known.put(first, links, len(request.raw) + _AROUND_BYTES * len(links))
         return links
 
-    def _drop(self, first: int) -> None:
-        size, _ = self._known.pop(first, (0, ()))
-        self._size -= size
+
+@dataclass(slots=True)
+class _Conversation:
+    lines: dict[tuple[Chain, str], Line] = field(default_factory=dict)
+    size: int = 0
+
+    def add(self, key: tuple[Chain, str], line: Line) -> None:
+        if key not in self.lines:
+            self.size += _size(line)
+        self.lines[key] = line
 
 
 class Scales:
     """Weighs messages, and remembers what they weighed. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._held: OrderedDict[Chain, dict[tuple[Chain, str], Line]] = OrderedDict()
-        """The lines of each conversation, by its first message."""
-        self._size = 0
+        self._held: Lru[Chain, _Conversation] = Lru(count=_MOST_CONVERSATIONS, weight=_MOST_BYTES)
+        """By the first message."""
         self._lock = Lock()
 
     def lines(self, links: Sequence[Link], model: str, hidden: Mapping[Chain, Hidden]) -> tuple[Line, ...]:
@@ -81,19 +79,19 @@ class Scales:
         keys = [(link.chain, encoding + ("+" if link.chain in hidden else "")) for link in links]
         first = next((link.chain for link in links if not link.message.aside), ROOT)
         with self._lock:
-            held = self._held.setdefault(first, {})
-            self._held.move_to_end(first)
-            known = [held.get(key) for key in keys]
+            held = self._held.get(first) or _Conversation()
+            self._held.put(first, held, held.size)
+            known = [held.lines.get(key) for key in keys]
         lines = [
-            line or self._keep(first, key, _weighed(link, encoding, model, hidden.get(link.chain)))
+            line or self._keep(held, key, _weighed(link, encoding, model, hidden.get(link.chain)))
             for key, link, line in zip(keys, links, known, strict=True)
         ]
         with self._lock:
-            while len(self._held) > _MOST_CONVERSATIONS or (self._size > _MOST_BYTES and len(self._held) > 1):
-                self._size -= sum(map(_size, self._held.popitem(last=False)[1].values()))
-            if self._size > _MOST_BYTES:  # one that was rewound often: what it says now is enough
-                self._held = OrderedDict({first: dict(zip(keys, lines, strict=True))})
-                self._size = sum(map(_size, lines))
+            if held.size > _MOST_BYTES:  # one that was rewound often: what it says now is enough
+                held = _Conversation()
+                for key, line in zip(keys, lines, strict=True):
+                    held.add(key, line)
+            self._held.put(first, held, held.size)
         return tuple(lines)
 
     def fixed(self, request: Request) -> int:
@@ -102,12 +100,10 @@ class Scales:
         system = sum(tokens.count(part.content, encoding) for part in request.system)
         return system + sum(tokens.count(tool.raw, encoding) for tool in request.tools)
 
-    def _keep(self, first: Chain, key: tuple[Chain, str], line: Line) -> Line:
+    def _keep(self, held: _Conversation, key: tuple[Chain, str], line: Line) -> Line:
         """At once: what was weighed of a plan that takes too long need not be weighed again."""
         with self._lock:
-            held = self._held.setdefault(first, {})
-            self._size += 0 if key in held else _size(line)
-            held[key] = line
+            held.add(key, line)
         return line
 
 

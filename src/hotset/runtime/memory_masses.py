@@ -10,9 +10,10 @@ from pathlib import Path
 
 import msgspec
 
+from hotset.files.folder import private_folder
+from hotset.files.write import write_atomically
 from hotset.nouns.memory import Memory, MemoryKind, Standing
 from hotset.sources.memory.managing.forms import Frequencies, frequencies, mass
-from hotset.store.folder import private_folder, write_whole
 from hotset.store.port import Store
 
 _FILE = "masses.json"
@@ -50,7 +51,7 @@ class Masses:
         found = frequencies(store.memories(_COUNTED, _STANDING))
         common = dict(Counter(found.words).most_common(_MOST_WORDS))
         private_folder(self._path.parent)
-        write_whole(self._path, msgspec.json.encode(_Kept(now, found.memories, common, found.edges)))
+        write_atomically(self._path, msgspec.json.encode(_Kept(now, found.memories, common, found.edges)))
 
     def drop(self) -> None:
         """Something was erased: none of its words may stay."""

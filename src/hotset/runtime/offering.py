@@ -7,19 +7,18 @@ It is kept as notes at the places by which a line is known again: the prompts th
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
-from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from hotset import tokens
 from hotset.dialects.view import OWN_SEARCH
+from hotset.files.deadline import DeadlinePool
+from hotset.files.lru import Lru
 from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.link import Link
 from hotset.nouns.message import Loading, Request, ToolSpec
@@ -39,9 +38,6 @@ from hotset.window.tools import SPECS
 if TYPE_CHECKING:
     from hotset.runtime.toolbox import Fitting
     from hotset.sources.tools.catalogue import Known
-
-_K = TypeVar("_K")
-_V = TypeVar("_V")
 
 _OFFER = Space("offer")
 """By the message at which a session is known again."""
@@ -174,14 +170,13 @@ class Offering:
         """`ghosts` is how many tools of the library may stand in a session's list."""
         self.tools = tools
         self._ghosts = ghosts
-        self._known: OrderedDict[Chain, Offer] = OrderedDict()
+        self._known: Lru[Chain, Offer] = Lru(count=_MOST_KNOWN)
         """By the message at which it is kept; nothing for lines that began without."""
-        self._warm: OrderedDict[bytes, tuple[Offer, float]] = OrderedDict()
+        self._warm: Lru[bytes, tuple[Offer, float]] = Lru(count=_MOST_KNOWN)
         """What stands behind a client's tools in the provider's cache, and since when."""
-        self._brought: OrderedDict[Chain, float] = OrderedDict()
+        self._brought: Lru[Chain, float] = Lru(count=_MOST_KNOWN)
         """By its last message, the time of a request with which the client brought our tools."""
-        self._finding = _Finding()
-        self._lock = threading.Lock()
+        self._searches = DeadlinePool(1, "hotset-ghosts")
 
     @property
     def is_quick(self) -> bool:
@@ -215,10 +210,9 @@ class Offering:
         """A request was sent with this, and what has to be kept of it was handed over."""
         if not decided.at:
             return
-        with self._lock:
-            _put(self._known, decided.at, decided.offer)
-            if decided.lead and decided.offer.tools:
-                _put(self._warm, decided.lead, (decided.offer, now))
+        self._known.put(decided.at, decided.offer)
+        if decided.lead and decided.offer.tools:
+            self._warm.put(decided.lead, (decided.offer, now))
 
     def kept(self, links: Sequence[Link], store: Store) -> Offer:
         """What was offered to the session of these messages; nothing where it was not decided yet."""
@@ -227,14 +221,12 @@ class Offering:
 
     def brought(self, head: Chain, now: float) -> NoteWritten:
         """The note that says of a request that the model got our tools from its client, over MCP."""
-        with self._lock:
-            _put(self._brought, head, now)
+        self._brought.put(head, now)
         return NoteWritten(_BROUGHT, head, msgspec.json.encode(now))
 
     def was_brought(self, sent: Sent, store: Store) -> bool:
         """True if the model got our tools from its client with this request."""
-        with self._lock:
-            known = self._brought.get(sent.head)
+        known = self._brought.get(sent.head)
         if known is None and (note := store.notes(_BROUGHT, [sent.head]).get(sent.head)) is not None:
             known = msgspec.json.decode(note.value or b"", type=float)
         return known == sent.time
@@ -245,15 +237,13 @@ class Offering:
         before, now = beginning(line[: len(links)]), beginning(line)
         if not offer.tools or len(now) <= len(before):
             return None
-        with self._lock:
-            _put(self._known, now[-1], offer)
+        self._known.put(now[-1], offer)
         return _note(now[-1], offer)
 
     def _kept(self, chains: Sequence[Chain], store: Store) -> tuple[Chain, Offer | None]:
         """The offer at the deepest of these places, and which that is."""
-        with self._lock:
-            if (known := self._known.get(chains[-1])) is not None:
-                return chains[-1], known
+        if (known := self._known.get(chains[-1])) is not None:
+            return chains[-1], known
         return kept_offer(chains, store)
 
     def _shared(self, lead: bytes, opening: Opening) -> Offer | None:
@@ -261,8 +251,7 @@ class Offering:
 
         Other ghosts would fit better and cost more: all that stands behind them would be paid for as new.
         """
-        with self._lock:
-            offer, used = self._warm.get(lead, (None, 0.0)) if lead else (None, 0.0)
+        offer, used = (self._warm.get(lead) if lead else None) or (None, 0.0)
         is_alike = offer is not None and offer.deferred == opening.deferred
         return offer if is_alike and opening.now - used <= opening.price.ttl else None
 
@@ -286,7 +275,15 @@ class Offering:
         query = prompt_in(opening.links)
         if not self._ghosts or not tools.ready or not query or defers(opening.request.tools):
             return (), ""
-        return self._finding.run(lambda: tools.find(query, 2 * self._ghosts), _FIND_SECONDS)
+        finding = self._searches.submit_if_free(lambda: tools.find(query, 2 * self._ghosts))
+        if finding is None:
+            return (), ""
+        try:
+            return finding.result(_FIND_SECONDS), ""
+        except TimeoutError:
+            return (), "looking for tools took too long"
+        except Exception as error:  # fail open: the session begins without ghosts, and can search for tools itself
+            return (), f"a fault of ours in finding tools: {type(error).__name__}"
 
 
 @dataclass(slots=True)
@@ -396,38 +393,3 @@ def _lead(opening: Opening) -> bytes:
     for tool in opening.request.tools:
         told.update(tool.raw)
     return told.digest()
-
-
-def _put(memory: OrderedDict[_K, _V], key: _K, value: _V) -> None:
-    memory[key] = value
-    memory.move_to_end(key)
-    while len(memory) > _MOST_KNOWN:
-        memory.popitem(last=False)
-
-
-class _Finding:
-    """One search at a time, that a request waits for a moment and no longer."""
-
-    def __init__(self) -> None:
-        self._busy = threading.Lock()
-
-    def run(self, find: Callable[[], Sequence[Ghost]], seconds: float) -> tuple[Sequence[Ghost], str]:
-        """What was found, and why nothing could be."""
-        if not self._busy.acquire(blocking=False):
-            return (), ""  # an earlier one hangs: this one would only wait behind it
-        came: SimpleQueue[Any] = SimpleQueue()
-
-        def work() -> None:
-            try:
-                came.put(find())
-            except Exception as error:  # fail open: the session begins without ghosts, and can search for tools itself
-                came.put(error)
-            finally:
-                self._busy.release()
-
-        threading.Thread(target=work, name="hotset-ghosts", daemon=True).start()
-        try:
-            found = came.get(timeout=seconds)
-        except Empty:
-            return (), "looking for tools took too long"
-        return ((), f"a fault of ours in finding tools: {type(found).__name__}") if isinstance(found, Exception) else (found, "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from hotset.config import Config
 from hotset.dialects.invariants import beyond
 from hotset.dialects.port import Dialect
 from hotset.errors import HotsetError
+from hotset.files.lru import Lru
 from hotset.nouns.bill import Bill
 from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.knobs import NEVER, Knobs, Prefetch, Prefetching
@@ -221,8 +221,8 @@ class Planner:
         self._scales = Scales()
         self._words = Words()
         self.resuming = Resuming()
-        self._tables: OrderedDict[Chain, _Held] = OrderedDict()
-        self._late: OrderedDict[Chain, Plan] = OrderedDict()
+        self._tables: Lru[Chain, _Held] = Lru(count=_MOST_TABLES)
+        self._late: Lru[Chain, Plan] = Lru(count=_MOST_LATE)
         """Plans that came too late for their call, by its last message."""
         self._calibrations = Calibrations()
         self._price = lru_cache(maxsize=64)(partial(_price_in, config.prices))
@@ -308,10 +308,7 @@ class Planner:
         if done.exception() is not None:
             return
         prepared = done.result()
-        with self._lock:
-            self._late[prepared.links[-1].chain] = prepared.plan
-            while len(self._late) > _MOST_LATE:
-                self._late.popitem(last=False)
+        self._late.put(prepared.links[-1].chain, prepared.plan)
 
     def went_out(self, prepared: Prepared, hidden: Sequence[Hidden] = ()) -> None:
         """Remembers how a request was sent, and what its client did not see of the reply, for the next one on this line."""
@@ -319,11 +316,11 @@ class Planner:
         table = Table(prepared.plan.shown, {**prepared.hidden, **{each.chain: each for each in hidden}}, prepared.sent)
         with self._lock:
             for each in _latest(prepared.links) if self._late else ():
-                self._late.pop(each.chain, None)
+                self._late.pop(each.chain)
             if prepared.before is not None:
-                self._tables.pop(prepared.before.head, None)
+                self._tables.pop(prepared.before.head)
             if prepared.reopens:  # the next message tells whose line it is, and the store what was told there
-                self._tables.pop(prepared.sent.head, None)
+                self._tables.pop(prepared.sent.head)
             else:
                 self._hold(table, self._monotonic())
 
@@ -479,25 +476,17 @@ class Planner:
         if store is None:
             return Table()
         found = store.table([each.chain for each in links])
-        with self._lock:
-            if found.sent is not None:
-                self._hold(found, now)
+        if found.sent is not None:
+            self._hold(found, now)
         return found
 
     def _planned_late(self, links: Sequence[Link]) -> Plan | None:
-        with self._lock:
-            return (
-                next((self._late[each.chain] for each in _latest(links) if each.chain in self._late), None)
-                if self._late
-                else None
-            )
+        late = (self._late.get(each.chain) for each in _latest(links)) if self._late else ()
+        return next(filter(None, late), None)
 
     def _hold(self, table: Table, now: float) -> None:
         assert table.sent is not None
-        self._tables[table.sent.head] = _Held(table, now)
-        self._tables.move_to_end(table.sent.head)
-        while len(self._tables) > _MOST_TABLES:
-            self._tables.popitem(last=False)
+        self._tables.put(table.sent.head, _Held(table, now))
 
 
 def _referred(request: Request, dialect: Dialect) -> list[bytes]:

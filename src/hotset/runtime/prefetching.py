@@ -8,18 +8,17 @@ slow one, a broken one, and the prompt goes out alone.
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from threading import Lock
-from typing import Any, TypeVar
 
 import msgspec
 
 from hotset.dialects.invariants import beyond
 from hotset.dialects.port import Dialect
+from hotset.files.deadline import DeadlinePool
+from hotset.files.lru import Lru
 from hotset.index.port import Index
 from hotset.nouns.finding import Hits
 from hotset.nouns.knobs import Prefetch, Prefetching
@@ -30,8 +29,6 @@ from hotset.nouns.turn import Event
 from hotset.nouns.window import WHOLE, Hidden, Shown, Spot, Table
 from hotset.runtime.prefetches import JUDGED, PREFETCHED
 from hotset.window.prefetch import Judged, Offer, Offered, Prompt, Verdict, asked_in, judge, offer, queries
-
-_T = TypeVar("_T")
 
 _THREADS = 2
 _RACE_SECONDS = 0.2
@@ -93,12 +90,10 @@ class Prefetcher:
         """`index` gives it once it is open."""
         self._index = index
         self._monotonic = monotonic
-        self._pool = ThreadPoolExecutor(_THREADS, "hotset-prefetch")
-        self._under_way: set[Future[Any]] = set()
-        self._races: OrderedDict[Chain, _Race] = OrderedDict()
+        self._pool = DeadlinePool(_THREADS, "hotset-prefetch")
+        self._races: Lru[Chain, _Race] = Lru(count=_MOST_OPEN)
         """By the reply whose calls are being run."""
-        self._open: OrderedDict[Chain, tuple[Offered, ...]] = OrderedDict()
-        self._lock = Lock()
+        self._open: Lru[Chain, tuple[Offered, ...]] = Lru(count=_MOST_OPEN)
 
     def ahead(self, scene: Scene, knobs: Prefetch) -> Prefetched | None:
         """What to offer with a prompt; None where there is nothing, or nothing in time."""
@@ -106,7 +101,7 @@ class Prefetcher:
         index = self._index()
         if knobs.mode is Prefetching.OFF or index is None or scene.free <= 0 or not asked.text.strip():
             return None
-        working = self._begin(lambda: _made(asked, list(self._found(index, asked, knobs.seconds)), scene, knobs))
+        working = self._pool.submit_if_free(lambda: _made(asked, list(self._found(index, asked, knobs.seconds)), scene, knobs))
         return self._result(working, knobs.seconds)
 
     def race(self, reply: Chain, said: str, now: float, knobs: Prefetch) -> None:
@@ -115,27 +110,22 @@ class Prefetcher:
         if knobs.mode is Prefetching.OFF or not knobs.racing or index is None:
             return
         asked = Prompt(said, now)
-        finding = self._begin(lambda: list(self._found(index, asked, _RACE_SECONDS)))
+        finding = self._pool.submit_if_free(lambda: list(self._found(index, asked, _RACE_SECONDS)))
         if finding is None:
             return
-        with self._lock:
-            self._races[reply] = _Race(asked, finding)
-            while len(self._races) > _MOST_OPEN:
-                self._races.popitem(last=False)
+        self._races.put(reply, _Race(asked, finding))
 
     def raced(self, reply: Chain, scene: Scene, knobs: Prefetch) -> Prefetched | None:
         """What to offer with the results of a reply's calls; None where the search lost its race."""
-        with self._lock:
-            race = self._races.pop(reply, None)
+        race = self._races.pop(reply)
         if race is None or not race.finding.done() or race.finding.exception() is not None or scene.free <= 0:
             return None
         found = race.finding.result()
-        return self._result(self._begin(lambda: _made(race.asked, found, scene, knobs)), knobs.seconds)
+        return self._result(self._pool.submit_if_free(lambda: _made(race.asked, found, scene, knobs)), knobs.seconds)
 
     def judged(self, links: Sequence[Link], hidden: Mapping[Chain, Hidden]) -> tuple[Judged, ...]:
         """The verdicts that a request makes possible. Each is told once."""
-        with self._lock:
-            waiting = [(at, self._open[each.chain]) for at, each in enumerate(links) if each.chain in self._open]
+        waiting = [(at, every) for at, each in enumerate(links) if (every := self._open.get(each.chain)) is not None]
         told: list[Judged] = []
         for at, every in waiting:
             actions = [part.content for each in links[at:] for part in each.message.parts if part.kind.family is Kind.TOOL_CALL]
@@ -145,26 +135,16 @@ class Prefetcher:
             self._leave_open(links[at].chain, tuple(each for each, verdict in verdicts if verdict is None))
         index, useful = self._index(), [each.offered.entry.id for each in told if each.verdict is not Verdict.WASTED]
         if index is not None and useful:
-            self._begin(lambda: index.touch(useful))
+            self._pool.submit_if_free(lambda: index.touch(useful))
         return tuple(told)
 
     @property
     def busy(self) -> bool:
         """Something is being looked for."""
-        with self._lock:
-            return bool(self._under_way)
+        return self._pool.busy
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def _begin(self, work: Callable[[], _T]) -> Future[_T] | None:
-        with self._lock:
-            if len(self._under_way) >= _THREADS:  # earlier ones hang: this one would only wait behind them
-                return None
-            working = self._pool.submit(work)
-            self._under_way.add(working)
-        working.add_done_callback(self._done)
-        return working
+        self._pool.close()
 
     def _result(self, working: Future[Prefetched | None] | None, seconds: float) -> Prefetched | None:
         try:
@@ -185,22 +165,14 @@ class Prefetcher:
                 return
             yield index.search(replace(query, deadline=left))
 
-    def _done(self, working: Future[Any]) -> None:
-        with self._lock:
-            self._under_way.discard(working)
-
     def _await_verdict(self, found: Prefetched) -> None:
-        with self._lock:
-            self._open[found.hidden.chain] = (*found.offer.excerpts, *found.offer.hints)
-            while len(self._open) > _MOST_OPEN:
-                self._open.popitem(last=False)
+        self._open.put(found.hidden.chain, (*found.offer.excerpts, *found.offer.hints))
 
     def _leave_open(self, chain: Chain, rest: tuple[Offered, ...]) -> None:
-        with self._lock:
-            if rest:
-                self._open[chain] = rest
-            else:
-                self._open.pop(chain, None)
+        if rest:
+            self._open.put(chain, rest)
+        else:
+            self._open.pop(chain)
 
 
 def offered_event(found: Prefetched, now: float) -> Event:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 
 from hotset.errors import HotsetError
+from hotset.files.lru import Lru
 from hotset.nouns.page import SessionId
 from hotset.nouns.remembering import Remembering
 from hotset.runtime.background import Background
@@ -53,7 +54,7 @@ class Rememberer:
         self._writer = writer
         self._working: asyncio.Task[None] | None = None
         self._stopped = False
-        self._read: dict[SessionId, int] = {}
+        self._read: Lru[SessionId, int] = Lru(count=_MOST_SESSIONS)
         """How many memories were read for the task at hand, by session."""
 
     def nudge(self) -> None:
@@ -63,15 +64,14 @@ class Rememberer:
 
     def prompted(self, session: SessionId) -> None:
         """Somebody asks for something new: what memories cost for the task before is looked at."""
-        if self._read.pop(session, 0):
+        if self._read.pop(session):
             self._settle_up(session, "task")
 
     def read(self, session: SessionId) -> None:
         """A memory was read whole in a conversation. On the third time it is looked at what that costs."""
-        self._read[session] = self._read.get(session, 0) + 1
-        while len(self._read) > _MOST_SESSIONS:
-            del self._read[next(iter(self._read))]
-        if self._read.get(session) == TRIGGER_LOADS:
+        times = (self._read.get(session) or 0) + 1
+        self._read.put(session, times)
+        if times == TRIGGER_LOADS:
             self._settle_up(session, "trigger")
 
     async def close(self) -> None:

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from threading import Lock, Thread
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
+from hotset.files.deadline import DeadlinePool
 from hotset.nouns.page import Kind
 from hotset.nouns.remembering import Remembering
 from hotset.nouns.window import Hidden
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from hotset.runtime.memories import Memories
 
 _log = logging.getLogger("hotset")
-
-_T = TypeVar("_T")
 
 HOW = 'retrieve_context(id="...") reads one whole'
 _ENCODE_SHARE = 0.5
@@ -63,14 +61,13 @@ class Reminding:
         self._chosen = chosen
         self._monotonic = monotonic
         self._warming: Future[None] | None = None
-        self._working: Future[Reminded | None] | None = None
+        self._searches = DeadlinePool(1, "hotset-remind")
         self._nothing_until = 0.0
         self._failing = ""
-        self._lock = Lock()
 
     def warm(self) -> None:
         """Begins to make ready what the first prompt needs; a prompt that comes meanwhile waits for it."""
-        self._warming = _begun(self._memories.warm)
+        self._warming = DeadlinePool(1, "hotset-warm").submit(self._memories.warm)
 
     @property
     def is_quick(self) -> bool:
@@ -86,11 +83,10 @@ class Reminding:
         if self._warming is not None:
             wait((self._warming,), _READY_SECONDS)
             self._warming = None  # whatever became of it: nobody waits for it twice
-        with self._lock:
-            if self._working is not None and not self._working.done():
-                self._tell_failing("an earlier search hangs")
-                return None  # this one would only wait behind it
-            working = self._working = _begun(lambda: self._made(asked, scene, opens))
+        working = self._searches.submit_if_free(lambda: self._made(asked, scene, opens))
+        if working is None:
+            self._tell_failing("an earlier search hangs")
+            return None
         try:
             reminded = working.result(self._chosen.offer_seconds * (OPENING if opens else 1.0))
         except TimeoutError:
@@ -118,20 +114,6 @@ class Reminding:
             return None
         hidden = behind(scene, told.text)
         return Reminded(hidden, told) if is_allowed(hidden, scene) else None
-
-
-def _begun(work: Callable[[], _T]) -> Future[_T]:
-    """On a thread of its own, which holds up nobody's end: what hangs there hangs with an index or a disk."""
-    future: Future[_T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except Exception as error:  # whoever waits for it judges it
-            future.set_exception(error)
-
-    Thread(target=run, name="hotset-remind", daemon=True).start()
-    return future
 
 
 def _told_in(scene: Scene) -> frozenset[str]:

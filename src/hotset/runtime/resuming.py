@@ -5,13 +5,11 @@ A streamed turn of several rounds carries the id of its first one, and the provi
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from threading import Lock
-
 import msgspec
 
 from hotset.dialects.port import Dialect
 from hotset.dialects.resuming import resumed
+from hotset.files.lru import Lru
 from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.message import DialectName, Request
 from hotset.nouns.note import Space
@@ -34,24 +32,19 @@ class Resuming:
     """What stands behind the ids that clients saw."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, _Continued] = OrderedDict()
-        self._lock = Lock()
+        self._known: Lru[str, _Continued] = Lru(count=_MOST)
 
     def remember(self, seen: str, last: str, answers: tuple[bytes, ...]) -> NoteWritten:
         """The client saw `seen`; the provider goes on from `last`, and still has to be given these answers to our calls."""
         continued = _Continued(last, tuple(each.decode() for each in answers))
-        with self._lock:
-            self._known[seen] = continued
-            while len(self._known) > _MOST:
-                self._known.popitem(last=False)
+        self._known.put(seen, continued)
         return NoteWritten(_RESPONSE, seen, msgspec.json.encode(continued))
 
     def body(self, request: Request, dialect: Dialect, store: Store) -> bytes | None:
         """What to send for a request that continues such a reply; None where it goes out as it is."""
         if request.dialect is not DialectName.OPENAI_RESPONSES or not request.previous:
             return None
-        with self._lock:
-            known = self._known.get(request.previous)
+        known = self._known.get(request.previous)
         if known is None and (note := store.notes(_RESPONSE, [request.previous]).get(request.previous)) is not None:
             known = msgspec.json.decode(note.value or b"", type=_Continued)
         return resumed(request, dialect, known.last, [each.encode() for each in known.answers]) if known is not None else None

@@ -8,11 +8,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from threading import Lock
 
 from hotset.config import Summarising
 from hotset.dialects.port import Dialects
 from hotset.errors import HotsetError
+from hotset.files.lru import Lru
 from hotset.nouns.bill import Summary
 from hotset.nouns.link import Link
 from hotset.nouns.page import ROOT, Chain, SessionId
@@ -90,10 +90,9 @@ class Summariser:
         """The first one is being worked on."""
         self._working: asyncio.Task[None] | None = None
         self._stopped = False
-        self._known: dict[Chain, _Known] = {}
-        self._looked_at: dict[Chain, None] = {}
+        self._known: Lru[Chain, _Known] = Lru(count=_MOST_TEXTS)
+        self._looked_at: Lru[Chain, bool] = Lru(count=_MOST_LOOKED_AT)
         """Lines whose summaries were read from the store, by a message that only they and their forks have."""
-        self._lock = Lock()
 
     def turn_ended(self, links: Sequence[Link], place: Place) -> None:
         """Takes a snapshot of what came since the last one on this line, once that is long enough."""
@@ -184,11 +183,9 @@ class Summariser:
     def _is_news(self, lines: Sequence[Line], store: Store) -> bool:
         """Reads what the store knows of a line that was not looked at since the start."""
         early = next((lines[step.last].chain for step in steps(lines) if step.number == self._chosen.every), ROOT)
-        with self._lock:
-            if early == ROOT or early in self._looked_at:
-                return False
-            self._looked_at[early] = None
-            _bound(self._looked_at, _MOST_LOOKED_AT)
+        if early == ROOT or self._looked_at.get(early):
+            return False
+        self._looked_at.put(early, True)
         try:
             found = _found(store, early)
         except HotsetError:
@@ -197,9 +194,8 @@ class Summariser:
         return bool(found)
 
     def _remember(self, summaries: Mapping[Chain, _Known]) -> None:
-        with self._lock:
-            self._known.update(summaries)
-            _bound(self._known, _MOST_TEXTS)
+        for chain, known in summaries.items():
+            self._known.put(chain, known)
 
 
 def _latest(store: Store, session: SessionId, turns: tuple[int, int], head: Chain) -> Summary:
@@ -220,9 +216,3 @@ def _found(store: Store, chain: Chain) -> dict[Chain, _Known]:
             if (head := heads.get(each.turns[1])) is not None:
                 found[head] = _Known(each.text, session, each.turns[1])
     return found
-
-
-def _bound(held: dict[Chain, _Known] | dict[Chain, None], most: int) -> None:
-    """The oldest go first."""
-    while len(held) > most:
-        del held[next(iter(held))]

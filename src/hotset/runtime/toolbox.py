@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotset.config import TOOLS, Config
 from hotset.errors import HotsetError, Malformed, NotFound, StoreFailed, ToolFailed, ToolRefused
+from hotset.files.folder import private_folder
 from hotset.index.port import Index
 from hotset.nouns.tool import Ghost, Origin, Returned, Source, Tool
 from hotset.nouns.turn import Event
@@ -38,7 +39,6 @@ from hotset.sources.tools.running.pool import Pool, Running
 from hotset.sources.tools.running.session import Listed
 from hotset.sources.tools.running.shift import ADVICE
 from hotset.sources.tools.stocking import Stocking
-from hotset.store.folder import private_folder
 from hotset.store.port import Store
 
 if TYPE_CHECKING:

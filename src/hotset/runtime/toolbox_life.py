@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hotset.errors import StoreBusy
+from hotset.files.folder import private_folder
 from hotset.nouns.deposit import Noted
 from hotset.nouns.page import Kind, PageId
 from hotset.nouns.tool import Life, Origin, Tool
@@ -14,7 +15,6 @@ from hotset.sources.tools.found import created
 from hotset.sources.tools.graph import Graph
 from hotset.sources.tools.registry import Registry
 from hotset.sources.tools.sweeping import Places, Swept, restore, sweep
-from hotset.store.folder import private_folder
 from hotset.store.port import Store
 
 FOLDER = "created"

@@ -9,9 +9,10 @@ from pathlib import Path
 import msgspec
 
 from hotset.config import TOOLS, Config
+from hotset.files.folder import private_folder
+from hotset.files.write import write_atomically
 from hotset.sources.tools.running.pool import Pool
 from hotset.sources.tools.running.processes import memory_of
-from hotset.store.folder import private_folder, write_whole
 
 _FOLDER = "running"
 
@@ -64,7 +65,7 @@ class RunningNote:
             for each in running
         ]
         private_folder(self._path.parent)
-        write_whole(self._path, msgspec.json.encode(rows))
+        write_atomically(self._path, msgspec.json.encode(rows))
         self._told = told
 
     def close(self) -> None:

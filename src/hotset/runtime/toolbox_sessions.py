@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+
+from hotset.files.lru import Lru
 
 _MOST_SESSIONS = 256
 _MOST_QUESTIONS = 8
@@ -15,9 +15,9 @@ _MOST_USED = 16
 
 @dataclass(slots=True)
 class _Session:
-    questions: OrderedDict[str, frozenset[str]] = field(default_factory=OrderedDict)
+    questions: Lru[str, frozenset[str]] = field(default_factory=lambda: Lru(count=_MOST_QUESTIONS))
     """With the tools that each of them brought."""
-    used: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    used: Lru[str, None] = field(default_factory=lambda: Lru(count=_MOST_USED))
 
 
 class Sessions:
@@ -25,45 +25,30 @@ class Sessions:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+        self._sessions: Lru[str, _Session] = Lru(count=_MOST_SESSIONS)
 
     def asked(self, session: str, question: str, names: Sequence[str]) -> None:
         with self._lock:
-            questions = self._of(session).questions
-            questions[question] = frozenset(names)
-            questions.move_to_end(question)
-            _shorten(questions, _MOST_QUESTIONS)
+            self._of(session).questions.put(question, frozenset(names))
 
     def question(self, session: str, tool: str) -> str:
         """The latest question that brought this tool; empty where none did."""
         with self._lock:
-            questions = self._of(session).questions
-            return next((asked for asked, names in reversed(questions.items()) if tool in names), "")
+            questions = self._of(session).questions.items()
+        return next((asked for asked, names in reversed(questions) if tool in names), "")
 
     def uses(self, session: str, tool: str) -> tuple[str, ...]:
         """Notes a use. All that the session used lately, this one last."""
         with self._lock:
-            used = self._of(session).used
-            used[tool] = None
-            used.move_to_end(tool)
-            _shorten(used, _MOST_USED)
-            return tuple(used)
+            self._of(session).used.put(tool, None)
+        return self.used(session)
 
     def used(self, session: str) -> tuple[str, ...]:
         with self._lock:
-            return tuple(self._of(session).used)
+            return tuple(tool for tool, _ in self._of(session).used.items())
 
     def end(self, session: str) -> None:
-        with self._lock:
-            self._sessions.pop(session, None)
+        self._sessions.pop(session)
 
     def _of(self, session: str) -> _Session:
-        found = self._sessions.setdefault(session, _Session())
-        self._sessions.move_to_end(session)
-        _shorten(self._sessions, _MOST_SESSIONS)
-        return found
-
-
-def _shorten(kept: OrderedDict[str, Any], most: int) -> None:
-    while len(kept) > most:
-        kept.popitem(last=False)
+        return self._sessions.get_or_make(session, _Session)

@@ -6,12 +6,11 @@ an issue must not open a second one for that, so the same call of the same reque
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
-from threading import Lock
 
 import msgspec
 
+from hotset.files.lru import Lru
 from hotset.nouns.page import Chain
 from hotset.runtime.offering import Used
 
@@ -28,21 +27,15 @@ class Unheard:
     """Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._left: OrderedDict[Chain, tuple[float, Done]] = OrderedDict()
-        self._lock = Lock()
+        self._left: Lru[Chain, tuple[float, Done]] = Lru(count=_MOST)
 
     def leave(self, head: Chain, done: Done, now: float) -> None:
         """The turn that answers this message came to nothing."""
-        with self._lock:
-            self._left[head] = (now, done)
-            self._left.move_to_end(head)
-            while len(self._left) > _MOST:
-                self._left.popitem(last=False)
+        self._left.put(head, (now, done))
 
     def take(self, head: Chain, now: float) -> Done:
         """What was done in vain for this message. Told once."""
-        with self._lock:
-            since, done = self._left.pop(head, (now, {}))
+        since, done = self._left.pop(head) or (now, {})
         return done if now - since <= _SECONDS else {}
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
-from threading import Lock
 
 from hotset.dialects.port import Dialect
+from hotset.files.lru import Lru
 from hotset.nouns.link import Link
 from hotset.nouns.message import DialectName, Message
 from hotset.nouns.window import Plan, Spot
@@ -24,9 +23,7 @@ class Words:
     """Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._said: OrderedDict[_Key, Message] = OrderedDict()
-        self._size = 0
-        self._lock = Lock()
+        self._said: Lru[_Key, Message] = Lru(weight=_MOST_BYTES)
 
     def reworded(self, link: Link, plan: Plan, dialect: Dialect) -> Message:
         message = link.message
@@ -43,19 +40,10 @@ class Words:
         return self._once((dialect.name, text, None), lambda: dialect.say(text.decode()))
 
     def _once(self, key: _Key, make: Callable[[], Message]) -> Message:
-        with self._lock:
-            known = self._said.get(key)
-            if known is not None:
-                self._said.move_to_end(key)
-                return known
-        said = make()
-        with self._lock:
-            if key not in self._said:
-                self._size += len(key[1]) + len(said.raw)
-            self._said[key] = said
-            while self._size > _MOST_BYTES and len(self._said) > 1:
-                (_, raw, _), old = self._said.popitem(last=False)
-                self._size -= len(raw) + len(old.raw)
+        said = self._said.get(key)
+        if said is None:
+            said = make()
+            self._said.put(key, said, len(key[1]) + len(said.raw))
         return said
 
 

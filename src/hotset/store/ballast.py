@@ -5,14 +5,14 @@ Without it a full disk also stops what could help: SQLite needs room for a check
 
 from __future__ import annotations
 
-import errno
 import os
 import time
 from contextlib import suppress
 from pathlib import Path
 
 from hotset.errors import StoreFailed
-from hotset.store.folder import private_file
+from hotset.files.open import open_private
+from hotset.files.write import is_full
 
 BALLAST_BYTES = 16 * 1024 * 1024
 _NAME = "ballast"
@@ -58,12 +58,12 @@ class Ballast:
                 return
         if self._free() < 2 * self._size:
             return
-        file = private_file(self._path)
+        file = open_private(self._path)
         try:
             _allocate(file, self._size)
         except OSError as error:
             self._path.unlink(missing_ok=True)
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if not is_full(error):
                 raise StoreFailed(f"cannot make {self._path}: {error.strerror}") from error
         else:
             self.out = False

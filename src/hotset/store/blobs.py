@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
 from hotset.errors import PageDamaged
+from hotset.files.lru import Lru
 from hotset.nouns.deposit import Answered, Asked, Deposit, Hid, Noted, Planned
 from hotset.nouns.message import Message, Request
 from hotset.nouns.page import Digest, digest
@@ -72,7 +72,7 @@ class Presser:
     """Compresses the content of deposits before they come to the writer. For one thread."""
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[Digest, None] = OrderedDict()
+        self._seen: Lru[Digest, bool] = Lru(count=_MOST_SEEN)
         """Content of the latest deposits: most of a request was in the one before it."""
 
     def pressed(self, deposit: Deposit) -> dict[Digest, Pressed]:
@@ -90,12 +90,9 @@ class Presser:
     def _press(self, content: bytes, made: dict[Digest, Pressed]) -> bool:
         """False where it was seen before."""
         address = digest(content)
-        if address in self._seen:
-            self._seen.move_to_end(address)
+        if self._seen.get(address):
             return False
-        self._seen[address] = None
-        if len(self._seen) > _MOST_SEEN:
-            self._seen.popitem(last=False)
+        self._seen.put(address, True)
         if len(content) >= _WORTH_TRYING:
             made[address] = press(content)
         return True

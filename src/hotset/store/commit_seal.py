@@ -19,8 +19,9 @@ from typing import Any
 import apsw
 
 from hotset.errors import StoreFailed
+from hotset.files.open import open_regular
 from hotset.store.connecting import Connection
-from hotset.store.folder import SEAL, open_to_read
+from hotset.store.folder import SEAL
 from hotset.store.wal import refuse_hollow_wal
 
 _MAGIC = b"hotseal1"
@@ -89,7 +90,7 @@ def commit(connection: Connection) -> None:
 def read_seal(folder: Path) -> Committed | None:
     """The latest record that is whole; None where there is no seal, or none that can be read."""
     try:
-        file = open_to_read(folder / SEAL)
+        file = open_regular(folder / SEAL)
     except (OSError, StoreFailed):
         return None
     try:
@@ -116,7 +117,7 @@ def write_seal(folder: Path, committed: Committed) -> None:
 def sync_seal(folder: Path) -> None:
     """To be called at checkpoints."""
     with suppress(OSError, StoreFailed):
-        file = open_to_read(folder / SEAL)
+        file = open_regular(folder / SEAL)
         try:
             os.fsync(file)
         finally:

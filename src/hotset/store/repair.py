@@ -14,13 +14,15 @@ from typing import Any
 import apsw
 
 from hotset.errors import HotsetError, NotFound, PageDamaged, StoreFailed
+from hotset.files.folder import private_folder, sync_folder
+from hotset.files.open import open_private
 from hotset.nouns.message import DialectName, Message
 from hotset.nouns.page import Digest, Page, digest
 from hotset.nouns.turn import Turn
 from hotset.store.blobs import unpress
 from hotset.store.commit_seal import Committed, committed_in, count_commit, read_seal, write_seal
 from hotset.store.connecting import Connection, Tuning, connect, in_our_words, leave
-from hotset.store.folder import DATABASE, alone, beside, opening, private_file, private_folder, refuse_links, sync_folder
+from hotset.store.folder import DATABASE, alone, beside, opening, refuse_links
 from hotset.store.inserting import has_blob, insert_blob
 from hotset.store.lookup import SqlLookup
 from hotset.store.migrations import APPLICATION_ID, VERSION, migrate
@@ -68,7 +70,7 @@ def repair(folder: Path, reread: Reread | None = None, tuning: Tuning = Tuning()
     with alone(folder), opening(folder, tuning.patience), in_our_words(database):
         sealed = read_seal(folder)
         refuse_links(database)
-        os.close(private_file(database))
+        os.close(open_private(database))
         _refuse_newer(database)
         _discard(fresh)
         try:
@@ -277,7 +279,7 @@ def _one(connection: apsw.Connection, sql: str) -> Any:
 
 
 def _make(fresh: Path, tuning: Tuning) -> Connection:
-    os.close(private_file(fresh))
+    os.close(open_private(fresh))
     connection = connect(fresh, tuning)
     migrate(connection, fresh)
     return connection
@@ -293,7 +295,7 @@ def _refuse_newer(database: Path) -> None:
 
 
 def _sync(fresh: Path) -> None:
-    file = private_file(fresh)
+    file = open_private(fresh)
     try:
         os.fsync(file)
     finally:

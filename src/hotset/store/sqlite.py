@@ -14,6 +14,8 @@ from typing import Any, Self
 import apsw
 
 from hotset.errors import HotsetError, NotFound, PageDamaged, StoreBusy, StoreFailed, StoreTooNew
+from hotset.files.folder import private_folder
+from hotset.files.open import open_private, open_regular, refuse_special
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Deposit, Kept
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Standing, Uses
@@ -37,18 +39,7 @@ from hotset.store.connecting import (
     leave,
     translated,
 )
-from hotset.store.folder import (
-    DATABASE,
-    SEAL,
-    beside,
-    mark_in_use,
-    open_to_read,
-    opening,
-    private_file,
-    private_folder,
-    refuse_links,
-    refuse_special,
-)
+from hotset.store.folder import DATABASE, SEAL, beside, mark_in_use, opening, refuse_links
 from hotset.store.import_check import LineageCheck
 from hotset.store.lookup import further, one
 from hotset.store.migrations import migrate, refuse_unreadable
@@ -476,10 +467,10 @@ def _prepare(database: Path, tuning: Tuning) -> Connection:
     """Makes the file with its modes before SQLite sees it: `-wal` and `-shm` inherit them."""
     if not is_open_here(database):  # what is open here was looked at already
         if os.path.lexists(database):
-            os.close(private_file(database))
+            os.close(open_private(database))
         refuse_links(database)
         _refuse_damaged(database)
-        os.close(private_file(database))
+        os.close(open_private(database))
     connection = connect(database, tuning)
     try:
         # Where its end is missing it is left as it is: what a repair could save may lie in the WAL behind a damaged place.
@@ -507,7 +498,7 @@ def _refuse_damaged(database: Path) -> None:
     refuse_torn(database, str(sealed) if sealed else "something that cannot be read" if database.with_name(SEAL).exists() else "")
     if not database.exists():
         return
-    file = open_to_read(database)
+    file = open_regular(database)
     try:
         magic = os.pread(file, len(_MAGIC), 0)
     finally:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import apsw
 
 from hotset.errors import NotFound, PageDamaged
+from hotset.files.lru import Lru
 from hotset.nouns.page import Chain, Digest
 from hotset.nouns.turn import TurnRef
 from hotset.nouns.window import Hidden, Sent, Shown, Table
@@ -68,8 +67,8 @@ class Tables:
 
     def __init__(self, room: int = _ROOM) -> None:
         """`room` is how many bytes of either kind of row may stay in memory."""
-        self._shown: _Proven[Shown] = _Proven(room)
-        self._hidden: _Proven[Hidden] = _Proven(room)
+        self._shown: Lru[_Place, Shown] = Lru(weight=room)
+        self._hidden: Lru[_Place, Hidden] = Lru(weight=room)
 
     def table(self, connection: apsw.Connection, chains: Sequence[Chain], as_of: TurnRef | None) -> Table:
         """Call it inside a transaction: the parts of a table belong to one state of the store."""
@@ -86,23 +85,24 @@ class Tables:
     def _all_shown(self, connection: apsw.Connection, keys: Sequence[Value], step: int) -> Iterable[Shown]:
         places = [place for some in _portions(keys) for place in connection.execute(_SPOTS, (*some, step))]
         latest = {place[:2]: place for place in places}.values()
-        rows = self._shown.known(latest)
+        rows = self._shown.get_many(latest)
         missing = [place[-1] for place in latest if place not in rows]
         for some in _portions(missing):
             for chain, position, seq, *values in connection.execute(_SHOWN, some):
                 row = _read_shown(values)
                 rows[chain, position, seq] = row
-                self._shown.add((chain, position, seq), row, len(row.text))
+                self._shown.put((chain, position, seq), row, len(row.text) + _ROW_BYTES)
         return _every(latest, rows)
 
     def _all_hidden(self, connection: apsw.Connection, keys: Sequence[Value], step: int) -> Iterable[Hidden]:
         found = [_Hidden(*row) for some in _portions(keys) for row in connection.execute(_HIDDEN, (*some, step))]
         latest = _in_force(connection, keys, found)
-        rows = self._hidden.known(latest)
+        rows = self._hidden.get_many(latest)
         for place in latest:
             if place not in rows and (row := _read_hidden(connection, place)):
                 rows[place] = row
-                self._hidden.add(place, row, sum(map(len, (*row.before, row.instead, *row.after))))
+                size = sum(map(len, (*row.before, row.instead, *row.after)))
+                self._hidden.put(place, row, size + _ROW_BYTES)
         return _every(latest, rows)
 
 
@@ -182,32 +182,3 @@ def _every(places: Iterable[_Place], rows: dict[_Place, _Noun]) -> Iterator[_Nou
         if row is None:
             raise PageDamaged(_BAD_INDEX)
         yield row
-
-
-class _Proven(Generic[_Noun]):
-    """Rows that were proven, the ones not used for longest let go first."""
-
-    def __init__(self, room: int) -> None:
-        self._room = room
-        self._rows: OrderedDict[_Place, tuple[_Noun, int]] = OrderedDict()
-        self._bytes = 0
-        self._lock = threading.Lock()
-
-    def known(self, places: Iterable[_Place]) -> dict[_Place, _Noun]:
-        found: dict[_Place, _Noun] = {}
-        with self._lock:
-            for place in places:
-                if place in self._rows:
-                    self._rows.move_to_end(place)
-                    found[place] = self._rows[place][0]
-        return found
-
-    def add(self, place: _Place, row: _Noun, size: int) -> None:
-        with self._lock:
-            if place in self._rows:
-                return
-            self._rows[place] = (row, size + _ROW_BYTES)
-            self._bytes += size + _ROW_BYTES
-            while self._bytes > self._room:
-                _, (_, freed) = self._rows.popitem(last=False)
-                self._bytes -= freed

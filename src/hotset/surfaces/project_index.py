@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -11,19 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from hotset.errors import HotsetError, StoreBusy
+from hotset.files.folder import private_folder
+from hotset.files.lock import FileLock
 from hotset.index.port import FOLDER, Index
 from hotset.nouns.embedding import Embedding
 from hotset.nouns.finding import Hits, Query, Sort
 from hotset.sources.code import consent
 from hotset.sources.code.manifest import DATABASE as MANIFEST
 from hotset.sources.code.manifest import Totals
-from hotset.store.folder import private_file, private_folder
 
 _INDEXING = "code.indexing"
 _CLOSE = 0.4  # cosine; of words that mean nothing to this project's own sources none came above 0.35
 _CATCHING_UP_SECONDS = 0.5  # for files that were changed since
 _PATIENCE = 10.0  # seconds for whoever indexes to notice that it no longer may
-_POLL_SECONDS = 0.05
 
 
 def index_folder(folder: Path) -> Path:
@@ -91,34 +89,19 @@ def has_code(folder: Path) -> bool:
 @contextmanager
 def indexing(folder: Path, patience: float = 0.0) -> Iterator[None]:
     """The right to bring the project's files into its index, held by one process at a time. Raises `StoreBusy`."""
-    file = private_file(private_folder(folder) / _INDEXING)
-    deadline = time.monotonic() + patience
+    lock = FileLock(private_folder(folder) / _INDEXING)
+    if not lock.take(patience):
+        holder = lock.holder() or "?"
+        raise StoreBusy(f"process {holder} indexes this project already and keeps it up to date; see: hotset index --status")
     try:
-        while not _locked(file):
-            if time.monotonic() >= deadline:
-                holder = os.pread(file, 20, 0).decode("ascii", "replace") or "?"
-                raise StoreBusy(
-                    f"process {holder} indexes this project already and keeps it up to date; see: hotset index --status"
-                )
-            time.sleep(_POLL_SECONDS)
-        os.ftruncate(file, 0)
-        os.pwrite(file, str(os.getpid()).encode(), 0)
         yield
     finally:
-        os.close(file)
+        lock.release()
 
 
 def who_indexes(folder: Path) -> int | None:
     """The process that brings the project's files into the index now, or watches them."""
-    try:
-        file = os.open(folder / _INDEXING, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return None
-    try:
-        told = os.pread(file, 20, 0)
-        return None if _locked(file, fcntl.LOCK_SH) or not told.isdigit() else int(told)
-    finally:
-        os.close(file)
+    return FileLock(folder / _INDEXING).holder() or None
 
 
 def take_out(folder: Path, embedding: Embedding) -> int | None:
@@ -146,11 +129,3 @@ def take_out(folder: Path, embedding: Embedding) -> int | None:
             return discard(index_folder(folder))
         consent.revoke(folder, index_folder(folder))
         return None
-
-
-def _locked(file: int, how: int = fcntl.LOCK_EX) -> bool:
-    try:
-        fcntl.flock(file, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterator
 from hashlib import blake2b
-from threading import Lock
 
+from hotset.files.lru import Lru
 from hotset.tokens.encodings import load
 from hotset.tokens.models import Encoding
 
@@ -19,8 +18,7 @@ _SEAM = re.compile(r"[A-Za-z0-9](?=[\x00-&(-/:-@\[-`{-\x7f])|\n(?=[^\s/])")
 _WORTH_REMEMBERING = 512  # bytes; below this a count takes little longer than the hash
 _MOST_REMEMBERED = 1 << 14  # pages of some dozen long sessions, in about 4 MB
 
-_remembered: OrderedDict[bytes, int] = OrderedDict()
-_lock = Lock()
+_remembered: Lru[bytes, int] = Lru(count=_MOST_REMEMBERED)
 
 
 def count(text: str | bytes, encoding: Encoding = Encoding.O200K) -> int:
@@ -29,16 +27,7 @@ def count(text: str | bytes, encoding: Encoding = Encoding.O200K) -> int:
         return _count(text, encoding)
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     key = blake2b(data, digest_size=16, person=encoding.encode()).digest()
-    with _lock:
-        if (known := _remembered.get(key)) is not None:
-            _remembered.move_to_end(key)
-            return known
-    counted = _count(text, encoding)
-    with _lock:
-        _remembered[key] = counted
-        if len(_remembered) > _MOST_REMEMBERED:
-            _remembered.popitem(last=False)
-    return counted
+    return _remembered.get_or_make(key, lambda: _count(text, encoding))
 
 
 def warm(encoding: Encoding = Encoding.O200K) -> None:

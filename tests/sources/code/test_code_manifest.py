@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hotset.errors import StoreBusy
+from hotset.files.root import Root, Stat
 from hotset.sources.code.indexing import index_paths, index_project, manifest_identity
 from hotset.sources.code.manifest import DATABASE, Manifest, Row
-from hotset.sources.code.opening import Root, Stat
 from hotset.sources.code.scan import Tally, scan
 
 _LONG_AGO = 1_700_000_000

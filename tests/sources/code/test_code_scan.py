@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from code_project import write
 
-from hotset.sources.code.opening import Root, Stat, Why
+from hotset.files.root import Root, Stat, Why
 from hotset.sources.code.priority import in_order
 from hotset.sources.code.scan import Tally, scan
 

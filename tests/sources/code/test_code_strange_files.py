@@ -17,8 +17,8 @@ import pytest
 from code_project import GRAMMARS, RamIndex, run, write
 
 from hotset.errors import NotFound
+from hotset.files.root import NotTaken, Root, Why
 from hotset.sources.code.indexing import Report
-from hotset.sources.code.opening import NotTaken, Root, Why
 from hotset.sources.code.parsing import Parsers
 from hotset.sources.code.reading import get_file
 from hotset.sources.code.scan import Limits, Tally, scan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from code_project import RamIndex, run, write
 
-from hotset.sources.code.opening import NotTaken, Why
+from hotset.files.root import NotTaken, Why
 from hotset.sources.code.texts import decoded, refuse_machine_made
 
 

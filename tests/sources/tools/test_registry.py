@@ -218,7 +218,7 @@ def test_uses_that_cannot_be_written_wait_and_are_told(registry):
     for _ in range(3):
         registry.used("git__log", Origin.SERVER, 0.1)
     wait_until(registry.troubles)
-    assert "cannot open" in registry.troubles()[0]
+    assert "cannot write" in registry.troubles()[0]
     assert registry.lives()["git__log"].calls == 3
 
     obstacle.rmdir()

@@ -6,8 +6,8 @@ import hashlib
 import time
 from pathlib import Path
 
+from hotset.files.root import NotTaken, Root
 from hotset.sources.code.manifest import Manifest
-from hotset.sources.code.opening import NotTaken, Root
 from hotset.sources.code.scan import Limits, Tally, scan
 
 

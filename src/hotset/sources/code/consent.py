@@ -10,7 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from hotset.errors import BadConfig
-from hotset.store.folder import private_folder, write_whole
+from hotset.files.folder import private_folder
+from hotset.files.write import write_atomically
 
 _FILE = "consent.json"
 
@@ -50,7 +51,7 @@ def answer(folder: Path, root: Path, *, granted: bool, now: float | None = None)
         Answer.GRANTED if granted else Answer.DENIED, time.time() if now is None else now, str(root.expanduser().resolve())
     )
     path = private_folder(folder) / _FILE
-    write_whole(path, json.dumps({"code": given.answer, "when": given.when, "root": given.root}).encode())
+    write_atomically(path, json.dumps({"code": given.answer, "when": given.when, "root": given.root}).encode())
     return given
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hotset.sources.code.opening import Why
+from hotset.files.root import Why
 
 
 def _words(text: str) -> frozenset[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
-import os
 import platform
 import tarfile
 import tempfile
@@ -20,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hotset.errors import HotsetError
-from hotset.store.folder import private_folder
+from hotset.files.folder import private_folder
+from hotset.files.write import write_atomically
 
 if TYPE_CHECKING:
     from tree_sitter import Language
@@ -60,7 +60,8 @@ def grammar(name: str, folder: Path | None = None) -> Language:
     if folder is not None and (kept := _keep(content, entry, folder)) is not None:
         return Language(_capsule(kept, entry["symbol"]))
     with tempfile.TemporaryDirectory(prefix="hotset-grammars-") as passing:
-        kept = _write(content, Path(passing) / entry["file"])
+        kept = Path(passing) / entry["file"]
+        kept.write_bytes(content)
         return Language(_capsule(kept, entry["symbol"]))  # what is loaded stays loaded when its file is gone
 
 
@@ -101,15 +102,10 @@ def _keep(content: bytes, entry: Any, folder: Path) -> Path | None:
     """Several processes may do so at once: each writes a file of its own and moves it into place."""
     try:
         here = private_folder(private_folder(folder) / version("semble-grammars"))
-        with tempfile.TemporaryDirectory(dir=here) as passing:
-            return _write(content, Path(passing) / entry["file"]).replace(here / entry["file"])
-    except (OSError, HotsetError):
+        path = here / str(entry["file"])
+        write_atomically(path, content)
+    except HotsetError:
         return None
-
-
-def _write(content: bytes, path: Path) -> Path:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
     return path
 
 

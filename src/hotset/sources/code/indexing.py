@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from pathlib import Path
 
+from hotset.files.root import NotTaken, Root, Stat, Why
 from hotset.index.port import Index, Watermark
 from hotset.nouns.finding import Entry, Sort
 from hotset.sealing import VERSION as SEALING
 from hotset.sources.code.entries import entries
 from hotset.sources.code.languages import Language, language_of
 from hotset.sources.code.manifest import WATERMARK, Cut, Difference, Manifest, Row, Walked, is_fresh
-from hotset.sources.code.opening import NotTaken, Root, Stat, Why
 from hotset.sources.code.parsing import GRAMMARS, Parsed, Parsers, cutting_identity
 from hotset.sources.code.priority import in_order
 from hotset.sources.code.report import Progress, Report

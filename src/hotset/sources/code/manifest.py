@@ -7,7 +7,6 @@ before the index is told of it: after a kill the next run takes that out of the 
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -20,11 +19,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from hotset.errors import PageDamaged, StoreBusy
-from hotset.sources.code.opening import Stat, Why
+from hotset.errors import PageDamaged
+from hotset.files.folder import private_folder
+from hotset.files.lock import hold_lock
+from hotset.files.open import open_private
+from hotset.files.root import Stat, Why
 from hotset.sources.code.scan import Folder, Tally
 from hotset.store.connecting import Tuning, connect, in_our_words, leave
-from hotset.store.folder import beside, private_file, private_folder, refuse_links
+from hotset.store.folder import beside, refuse_links
 
 if TYPE_CHECKING:
     import msgspec
@@ -37,7 +39,6 @@ WATERMARK = "code"
 
 _LOCK = "code.lock"
 _PATIENCE = 60.0  # seconds; whoever waits longer had better be told
-_POLL_SECONDS = 0.05
 _FORMAT = 2
 _BATCH_BITS = 24  # of a mark: batches of one epoch; the rest tells the epoch
 _SETTLED_NS = 50_000_000  # clocks of file systems tick every 10 ms at worst: a file changed again within that may look unchanged
@@ -149,18 +150,9 @@ class Manifest:
     @contextmanager
     def alone(self, patience: float = _PATIENCE) -> Iterator[None]:
         """One process at a time brings index and manifest up to date. Raises `StoreBusy` where another does for too long."""
-        file = private_file(self.path.with_name(_LOCK))
-        try:
-            deadline = time.monotonic() + patience
-            while not _locked(file):
-                if time.monotonic() >= deadline:
-                    raise StoreBusy(
-                        f"another process has been indexing into {self.path.parent} for {patience:.0f} s; try again later"
-                    )
-                time.sleep(_POLL_SECONDS)
+        busy = f"another process has been indexing into {self.path.parent} for {patience:.0f} s; try again later"
+        with hold_lock(self.path.with_name(_LOCK), busy, patience):
             yield
-        finally:
-            os.close(file)
 
     # Together with the index
 
@@ -452,7 +444,7 @@ class Manifest:
             )
 
     def _open(self, identity: str | None) -> None:
-        os.close(private_file(self.path))
+        os.close(open_private(self.path))
         refuse_links(self.path)
         with in_our_words(self.path):
             self._db = connect(self.path, Tuning(synchronous="NORMAL"))  # derived: what a power cut takes is made again
@@ -542,14 +534,6 @@ def _codec() -> tuple[msgspec.msgpack.Encoder, msgspec.msgpack.Decoder[tuple[Chu
     from hotset.sources.code.chunks import Chunk  # noqa: PLC0415
 
     return msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(tuple[Chunk, ...])
-
-
-def _locked(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _told(folder: Stat) -> str:

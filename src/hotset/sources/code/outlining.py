@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
+from hotset.files.root import NotTaken, Root, below, parts_of
 from hotset.sources.code.languages import language_of
-from hotset.sources.code.opening import NotTaken, Root, below, parts_of
 from hotset.sources.code.parsing import Parsed, Parsers
 from hotset.sources.code.reading import BUDGET, LEAST_ROOM, NOTE_ROOM, Told, check, file_text, parsed
 from hotset.sources.code.scan import Limits, Tally, scan

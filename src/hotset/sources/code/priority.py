@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from hotset.files.root import Stat
 from hotset.sources.code.languages import language_of
-from hotset.sources.code.opening import Stat
 
 _LATELY_NS = 7 * 24 * 3600 * 10**9  # before the latest change of any file
 _CORE = frozenset(

@@ -11,9 +11,9 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from hotset.errors import NotFound
+from hotset.files.root import NotTaken, Root, Why, below, parts_of, shown
 from hotset.nouns.retrieval import Pieces, Span
 from hotset.sources.code.languages import language_of
-from hotset.sources.code.opening import NotTaken, Root, Why, below, parts_of, shown
 from hotset.sources.code.parsing import Parsed, Parsers
 from hotset.sources.code.scan import Limits, Skipped, Tally, left_out, scan
 from hotset.sources.code.texts import read_text

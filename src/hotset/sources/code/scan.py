@@ -16,8 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from hotset.files.root import MOST_BYTES, Root, Stat, Why, can_be_shown, parts_of, refused, shown
 from hotset.sources.code.excluding import EXCLUDED_FOLDERS, file_left_out, folder_left_out
-from hotset.sources.code.opening import MOST_BYTES, Root, Stat, Why, can_be_shown, parts_of, refused, shown
 
 IGNORE_FILE = ".hotsetignore"
 _IGNORE_FILES = (".gitignore", ".ignore", IGNORE_FILE)

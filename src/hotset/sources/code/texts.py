@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+from hotset.files.root import Content, NotTaken, Root, Why
 from hotset.sealing import Sealed, seal, secret_file
 from hotset.sources.code.decoding import characters
 from hotset.sources.code.generated import is_generated
 from hotset.sources.code.languages import language_of
-from hotset.sources.code.opening import Content, NotTaken, Root, Why
 
 VERSION = 2
 """Of how bytes become text, and of what is taken for text that people wrote. A change that takes more, or less, counts it up."""

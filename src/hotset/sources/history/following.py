@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 
 from hotset.errors import NotFound, PageDamaged
+from hotset.files.lru import Lru
 from hotset.index.port import Index, Watermark
 from hotset.nouns.finding import Entry, EntryId, Sort
 from hotset.nouns.page import Digest, Kind, Page, SessionId
@@ -125,7 +125,7 @@ class _Paths:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._named: OrderedDict[tuple[SessionId, str], str] = OrderedDict()
+        self._named: Lru[tuple[SessionId, str], str] = Lru(count=_MOST_CALLS)
 
     def of(self, page: Page, content: bytes) -> str:
         """Without secrets: an address may have a password or a token in it."""
@@ -133,11 +133,7 @@ class _Paths:
             return ""
         key = page.session, page.call
         if page.kind.family is Kind.TOOL_CALL:
-            path = self._named[key] = seal(path_in(content)).text
-        elif key in self._named:
-            return self._named[key]
-        else:
-            path = self._named[key] = seal(path_of(self._store, page)).text
-        if len(self._named) > _MOST_CALLS:
-            self._named.popitem(last=False)
-        return path
+            path = seal(path_in(content)).text
+            self._named.put(key, path)
+            return path
+        return self._named.get_or_make(key, lambda: seal(path_of(self._store, page)).text)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TypeVar
 
 from hotset.errors import NotFound, PageDamaged
+from hotset.files.lru import Lru
 from hotset.index.port import Index, Watermark
 from hotset.nouns.finding import Entry, EntryId, Sort
 from hotset.nouns.memory import Episode, Memory, MemoryId
@@ -31,7 +30,6 @@ _FAR_BACK = 64  # pages that are looked through for what was said before: result
 _MOST_KNOWN = 4096  # pages and texts that are remembered while following
 _LONGEST = 16 * 1024  # characters of a page that are sealed for a window, which holds the first thousand
 _MOST_PROMPTS = 24  # of an episode that are read: it is found by the first few thousand characters
-_Value = TypeVar("_Value")
 
 
 def follow_memories(store: Store, index: Index, until: float, clock: Callable[[], float] = time.monotonic) -> int:
@@ -163,11 +161,11 @@ class _Line:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._pages: OrderedDict[PageId, Page] = OrderedDict()
-        self._texts: OrderedDict[PageId, str] = OrderedDict()
+        self._pages: Lru[PageId, Page] = Lru(count=_MOST_KNOWN)
+        self._texts: Lru[PageId, str] = Lru(count=_MOST_KNOWN)
 
     def meet(self, page: Page) -> None:
-        _remember(self._pages, page.id, page)
+        self._pages.put(page.id, page)
 
     def upto(self, page: Page) -> list[_Said]:
         """The page and as many before it as the windows in which it stands need."""
@@ -183,22 +181,13 @@ class _Line:
         return line[::-1]
 
     def _before(self, page: Page) -> Page | None:
-        if page.parent is None:
+        parent = page.parent
+        if parent is None:
             return None
-        if page.parent not in self._pages:
-            try:
-                self.meet(self._store.page(page.parent))
-            except (NotFound, PageDamaged):
-                return None
-        return self._pages[page.parent]
+        try:
+            return self._pages.get_or_make(parent, lambda: self._store.page(parent))
+        except (NotFound, PageDamaged):
+            return None
 
     def _text(self, page: Page) -> str:
-        if page.id not in self._texts:
-            _remember(self._texts, page.id, _text(self._store, page))
-        return self._texts[page.id]
-
-
-def _remember(known: OrderedDict[PageId, _Value], id: PageId, value: _Value) -> None:
-    known[id] = value
-    if len(known) > _MOST_KNOWN:
-        known.popitem(last=False)
+        return self._texts.get_or_make(page.id, lambda: _text(self._store, page))

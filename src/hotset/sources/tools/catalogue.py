@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +20,8 @@ from pathlib import Path
 import msgspec
 
 from hotset.errors import NotFound, ToolRefused
+from hotset.files.folder import private_folder
+from hotset.files.lru import Lru
 from hotset.nouns.tool import Origin, Source, Tool
 from hotset.sources.tools.characters import visible
 from hotset.sources.tools.listing import Change, listed
@@ -29,7 +30,6 @@ from hotset.sources.tools.pinning import Entry, Known, State, accepted, diff, is
 from hotset.sources.tools.rules import Rules
 from hotset.sources.tools.shelves import Label, Shelves, Stamp, Stored, Unread
 from hotset.sources.tools.suspicion import OUR_TOOLS
-from hotset.store.folder import private_folder
 
 __all__ = ["Catalogue", "Change", "Known", "Shelf", "State", "diff", "readable"]
 
@@ -72,7 +72,7 @@ class Catalogue:
         self._shelves = Shelves(folder / FOLDER)
         self._rules = Rules(folder, allow, deny)
         self._names = Names(self._shelves)
-        self._read: OrderedDict[str, _Read] = OrderedDict()
+        self._read: Lru[str, _Read] = Lru(count=_KEPT_SHELVES)
         self._lock = threading.RLock()
         self._clock = clock
 
@@ -248,14 +248,12 @@ class Catalogue:
         """As `_stored`, from memory where it is there; tools are decoded one by one."""
         stamp, read = self._shelves.stamp(file), self._read.get(file)
         if stamp is None or read is None or read.stamp != stamp:
-            self._read.pop(file, None)
+            self._read.pop(file)
             found = self._shelves.read(file, _UNREAD)
             if found is None or stamp is None:
                 return None
-            read = self._read[file] = _Read(stamp, found, found.tools)
-        self._read.move_to_end(file)
-        while len(self._read) > _KEPT_SHELVES:
-            self._read.popitem(last=False)
+            read = _Read(stamp, found, found.tools)
+            self._read.put(file, read)
         return read
 
     def _known(self, file: str, name: str) -> Known | None:

@@ -6,9 +6,7 @@ Beside `NAME` lies `NAME.last`, the copy of what was last written here. A file t
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +19,10 @@ from typing import Any
 import msgspec
 
 from hotset.errors import DiskFull, StoreFailed
-from hotset.store.folder import held, private_file, private_folder, sync_folder
+from hotset.files.folder import private_folder
+from hotset.files.lock import hold_to_change
+from hotset.files.open import NotRegular, open_regular
+from hotset.files.write import is_full, replace_file
 
 _SAVING = 1.0  # seconds for which a file that was just changed may still be on its way out of an editor
 _SAVING_POLL = 0.05
@@ -50,7 +51,6 @@ class Document:
         self.path = private_folder(path.parent) / path.name
         self._check = check
         self._last = self.path.with_name(f"{path.name}.last")
-        self._new = self.path.with_name(f".{path.name}.new")
         self._lock = self.path.with_name(f".{path.name}.lock")
         self._seen: tuple[_Stamp, dict[str, Any]] | None = None
         self._troubles: deque[str] = deque(maxlen=_TROUBLES)
@@ -92,7 +92,7 @@ class Document:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        with held(self._lock, self.path):
+        with hold_to_change(self.path, self._lock):
             yield
 
     def _sound(self) -> dict[str, Any]:
@@ -125,23 +125,15 @@ class Document:
         try:
             if _content(self.path) == content and self._last.exists():
                 return
-            self._put(self._last, content)
-            self._put(self.path, content)
+            for path in (self._last, self.path):
+                with replace_file(path, f".{self.path.name}.new") as file:
+                    file.write(content)
             stamp = _stamp(self.path)
             self._seen = (stamp, value) if stamp else None
-            sync_folder(self.path.parent)
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            if is_full(error):
                 raise DiskFull(f"no room is left to write {self.path}; make some, and what was not written will be") from error
             raise StoreFailed(f"cannot write {self.path}: {error.strerror}") from error
-
-    def _put(self, path: Path, content: bytes) -> None:
-        with os.fdopen(private_file(self._new), "wb") as file:
-            file.truncate()
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        self._new.replace(path)
 
 
 _Stamp = tuple[int, int, int, int]
@@ -158,17 +150,15 @@ class _Found:
 
 def _look(path: Path) -> _Found:
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = open_regular(path)
     except FileNotFoundError:
         return _Found(None)
+    except NotRegular:
+        return _Found(_stamp(path), why="it is not a regular file")
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
-            return _Found(_stamp(path), why="it is not a regular file")
         raise StoreFailed(f"cannot open {path}: {error.strerror}") from error
     try:
         here = os.fstat(file)
-        if not stat.S_ISREG(here.st_mode):
-            return _Found(_stamp_of(here), why="it is not a regular file")
         with os.fdopen(file, "rb", closefd=False) as opened:
             content = opened.read(_LARGEST + 1)
     except OSError as error:

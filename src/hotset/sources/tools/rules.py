@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 
 from hotset.errors import BadConfig
+from hotset.files.write import write_atomically
 from hotset.sources.tools.shelves import Stamp
-from hotset.store.folder import write_whole
 
 FILE = "rules.json"
 
@@ -92,7 +92,7 @@ class Rules:
         return said
 
     def _write(self, said: Said) -> None:
-        write_whole(self.path, msgspec.json.format(msgspec.json.encode(said), indent=2))
+        write_atomically(self.path, msgspec.json.format(msgspec.json.encode(said), indent=2))
 
 
 def _with(patterns: tuple[str, ...], pattern: str) -> tuple[str, ...]:

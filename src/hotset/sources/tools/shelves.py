@@ -12,10 +12,12 @@ from typing import TypeVar
 import msgspec
 
 from hotset.errors import StoreTooNew
+from hotset.files.folder import private_folder
+from hotset.files.lock import hold_to_change
+from hotset.files.write import write_atomically
 from hotset.nouns.tool import Origin
 from hotset.sources.tools.naming import slug
 from hotset.sources.tools.pinning import Entry
-from hotset.store.folder import held, private_folder, write_whole
 
 Stamp = tuple[int, int, int]
 """Of a file: when it changed, its size, its inode. Another stamp, maybe another content."""
@@ -131,12 +133,12 @@ class Shelves:
     def write(self, file: str, shelf: Stored) -> None:
         """Under `alone` only."""
         _refuse_newer(self, file)
-        write_whole(self.folder / file, msgspec.json.encode(shelf))
+        write_atomically(self.folder / file, msgspec.json.encode(shelf))
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """One at a time changes something, over all threads and processes."""
-        with held(self.folder / _LOCK, self.folder):
+        with hold_to_change(self.folder, self.folder / _LOCK):
             yield
 
     def _set_aside(self, path: Path) -> None:

@@ -8,7 +8,7 @@ kill or a full disk is left out and harms no other. The oldest leave. Vectors of
 from __future__ import annotations
 
 import errno
-import fcntl
+import math
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,10 +19,13 @@ import msgspec
 import numpy as np
 
 from hotset.errors import DiskFull, StoreFailed
+from hotset.files.folder import private_folder
+from hotset.files.lock import lock_file
+from hotset.files.open import open_private
+from hotset.files.write import is_full, replace_file
 from hotset.index.embed.port import Embedder
 from hotset.index.vectors import Floats
 from hotset.sealing import seal
-from hotset.store.folder import private_file, private_folder, sync_folder
 
 FILE = "uses.jsonl"
 MOST = 10_000
@@ -33,7 +36,6 @@ _LONGEST_QUESTION = 2000
 _NEAREST = 15  # past questions that vote
 _SHARPNESS = 8  # of a vote, by likeness: with 1 the many that are half alike outvote the one that says the same
 _UNLIKE, _ALIKE = 0.4, 0.8  # the nearest past question: below the first nothing is said, from the second on it counts in full
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -95,7 +97,7 @@ class Uses:
             self._forget()
             return
         if self._read != (found.st_ino, found.st_size):
-            file = private_file(self._path)
+            file = open_private(self._path)
             try:
                 self._catch_up(file)
             finally:
@@ -121,16 +123,10 @@ class Uses:
     def _write_anew(self) -> None:
         """Without the oldest; alone. Whoever waits for the lock of the old file finds that another one has its name."""
         self._uses, self._vectors = self._uses[-self._most :], self._vectors[-self._most :].copy()
-        beside = self._path.with_name(f".{FILE}.new")
         content = b"".join(msgspec.json.encode(use) + b"\n" for use in self._uses)
-        with os.fdopen(private_file(beside), "wb") as file:
-            file.truncate()
+        with replace_file(self._path, f".{FILE}.new") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
             self._read = os.fstat(file.fileno()).st_ino, len(content)
-        beside.replace(self._path)
-        sync_folder(self._path.parent)
 
 
 def _votes(tools: Sequence[str], likeness: Sequence[float]) -> Mapping[str, float]:
@@ -166,9 +162,9 @@ def _append(file: int, line: bytes) -> None:
 def _alone(path: Path) -> Iterator[int]:
     """The file that has this name, under a lock."""
     while True:
-        file = private_file(path)
+        file = open_private(path)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            lock_file(file, patience=math.inf)
             if _is(path, file):
                 yield file
                 return
@@ -188,6 +184,6 @@ def _in_our_words(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _NO_ROOM:
+        if is_full(error):
             raise DiskFull(f"no room is left to write {path}; make some: this use was not remembered") from error
         raise StoreFailed(f"{path} cannot be read or written: {error.strerror}") from error

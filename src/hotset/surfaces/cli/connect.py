@@ -18,6 +18,8 @@ import click
 
 from hotset.config import Config
 from hotset.errors import BadConfig, NotFound
+from hotset.files.folder import private_folder
+from hotset.files.write import replace_file, write_atomically
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.options import Chosen, examples, of_project
 from hotset.surfaces.cli.terminal import emit, say
@@ -96,7 +98,7 @@ def connect(chosen: Chosen, client: str, *, only_print: bool) -> int:
     if after == before:
         say(f"hotset stands in {path} already", quiet=chosen.quiet)
         return OK
-    _note(config, client).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(_note(config, client).parent)
     if not _note(config, client).exists():
         _keep(config, client, before, after)
     _write(path, after)
@@ -191,20 +193,14 @@ def _write(path: Path, text: str) -> None:
     """Whole or not at all, with the rights that the file had."""
     path.parent.mkdir(parents=True, exist_ok=True)
     target = path.resolve()  # a link stays a link
-    draft = target.with_name(f".{target.name}.hotset")
     was = target.stat() if target.exists() else None
-    draft.unlink(missing_ok=True)  # of a run that was killed
-    try:
-        # Keys may stand in it: nobody else may read the draft either.
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if was else 0o666), "wb") as file:
-            file.write(text.encode())
-            if was is not None:
-                with suppress(PermissionError):  # of a file of another user's
-                    os.fchown(file.fileno(), was.st_uid, was.st_gid)
-                os.fchmod(file.fileno(), stat.S_IMODE(was.st_mode))
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+    # Keys may stand in it: nobody else may read the draft either.
+    with replace_file(target, f".{target.name}.hotset", mode=0o600 if was else 0o666) as file:
+        file.write(text.encode())
+        if was is not None:
+            with suppress(PermissionError):  # of a file of another user's
+                os.fchown(file.fileno(), was.st_uid, was.st_gid)
+            os.fchmod(file.fileno(), stat.S_IMODE(was.st_mode))
 
 
 def _note(config: Config, client: str) -> Path:
@@ -212,10 +208,8 @@ def _note(config: Config, client: str) -> Path:
 
 
 def _keep(config: Config, client: str, before: str | None, after: str) -> None:
-    from hotset.store.folder import write_whole  # noqa: PLC0415
-
     kept = {"path": str(_path(config, client)), "before": before, "after": _hash(after)}
-    write_whole(_note(config, client), json.dumps(kept).encode())
+    write_atomically(_note(config, client), json.dumps(kept).encode())
 
 
 def _hash(text: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -13,6 +11,7 @@ from typing import BinaryIO
 import click
 
 from hotset.errors import BadInput, BadRow
+from hotset.files.write import write_output
 from hotset.sealing import VERSION
 from hotset.store.exchange import read_lines, write_lines
 from hotset.store.port import Row
@@ -48,7 +47,7 @@ def export(chosen: Chosen, session: str | None, output: str, *, with_secrets: bo
                 sys.stdout.buffer.writelines(lines)
                 sys.stdout.buffer.flush()
             else:
-                _write_whole(Path(output), lines)
+                write_output(Path(output), lines)
     say(f"{count(counter.count, 'row')} written", quiet=chosen.quiet)
     if sealed is not None and sealed.secrets:
         say(f"{count(sealed.secrets, 'secret')} sealed; --with-secrets leaves them in", quiet=chosen.quiet)
@@ -101,22 +100,3 @@ class _Lines:
 
 def _source(file: str) -> BinaryIO:
     return sys.stdin.buffer if file == "-" else Path(file).expanduser().open("rb")
-
-
-def _write_whole(path: Path, lines: Iterable[bytes]) -> None:
-    """A file that is there whole or not at all, and that only its owner can read: it holds conversations."""
-    if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
-        with path.open("wb") as device:
-            device.writelines(lines)
-        return
-    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.writelines(lines)
-            file.flush()
-            os.fsync(descriptor)
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hotset.config import Config
+from hotset.files.root import Why
 from hotset.sources.code.consent import Answer, consent
-from hotset.sources.code.opening import Why
 from hotset.surfaces.cli.consenting import allow, is_allowed
 from hotset.surfaces.cli.ending import FOUND, INTERRUPTED, OK
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project

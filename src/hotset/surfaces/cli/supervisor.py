@@ -20,7 +20,7 @@ import msgspec
 from hotset import __version__
 from hotset.config import Config
 from hotset.errors import HotsetError
-from hotset.store.folder import private_folder
+from hotset.files.folder import private_folder
 from hotset.surfaces.cli import lease
 from hotset.surfaces.proxy.address import HOST, Address, ask, read_note
 

@@ -14,13 +14,14 @@ import click
 import msgspec
 
 from hotset.config import Config, load
+from hotset.files.write import write_output
 from hotset.surfaces.cli import lease
 from hotset.surfaces.cli.consenting import ask_once, is_allowed
 from hotset.surfaces.cli.ending import FOUND
 from hotset.surfaces.cli.following import Following
 from hotset.surfaces.cli.options import Chosen, Indexing, Switches, examples, of_indexing, of_project, of_window, switched
 from hotset.surfaces.cli.terminal import say
-from hotset.surfaces.proxy.address import Address, ask, read_note, write_whole
+from hotset.surfaces.proxy.address import Address, ask, read_note
 
 
 @click.command(
@@ -73,7 +74,7 @@ def up(
 
     def ready(address: Address) -> None:
         if ready_file:
-            write_whole(Path(ready_file), msgspec.json.encode(address.announce()))
+            write_output(Path(ready_file), [msgspec.json.encode(address.announce())])
         # Under wrap this goes to a log, which is no place for a token.
         _tell_where(config, address, indexes=not indexing.no, quiet=chosen.quiet or while_stdin)
 

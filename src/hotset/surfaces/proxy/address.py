@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from hotset.errors import BadInput
+from hotset.files.write import create_file, write_output
 
 HOST = "127.0.0.1"
 
@@ -77,11 +78,12 @@ def token(folder: Path) -> str:
     try:
         # Linked into place, so that of two first starts one wins and nobody reads half a token.
         draft = folder / f".token-{secrets.token_hex(8)}"
-        _write_private(draft, fresh.encode())
         try:
+            with create_file(draft) as file:
+                file.write(fresh.encode())
             os.link(draft, path)
         finally:
-            draft.unlink()
+            draft.unlink(missing_ok=True)
     except FileExistsError:
         return _read_token(path)
     except OSError as error:
@@ -91,7 +93,7 @@ def token(folder: Path) -> str:
 
 def leave_note(folder: Path, address: Address) -> None:
     try:
-        write_whole(folder / _NOTE_FILE, msgspec.json.encode(address))
+        write_output(folder / _NOTE_FILE, [msgspec.json.encode(address)])
     except OSError as error:
         _log.warning("no note can be left in %s: %s; other commands do not find this proxy", folder, error.strerror)
 
@@ -123,25 +125,6 @@ def ask(address: Address, path: str = "hotset/status") -> dict[str, Any] | None:
     finally:
         connection.close()
     return status if status.get("nonce") == address.nonce else None
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """A private file that is there whole or not at all."""
-    if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
-        path.write_bytes(content)
-        return
-    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
-    _write_private(draft, content)
-    draft.replace(path)
-
-
-def _write_private(path: Path, content: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        os.fchmod(descriptor, 0o600)
-        file.write(content)
-        file.flush()
-        os.fsync(descriptor)
 
 
 def _read_token(path: Path) -> str:

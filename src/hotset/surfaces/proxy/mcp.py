@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,6 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from hotset.files.lru import Lru
 from hotset.surfaces.mcp.protocol import HANDSHAKES, INVALID_REQUEST, MODERN, Server, failure
 
 _LONGEST = 4 << 20  # bytes of a message
@@ -34,7 +34,7 @@ class McpDoor:
         self._ended = ended
         self._server: Server | None = None
         self._one_by_one = ThreadPoolExecutor(1, "hotset-mcp")
-        self._sessions: OrderedDict[str, None] = OrderedDict()
+        self._sessions: Lru[str, bool] = Lru(count=_MOST_SESSIONS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -75,9 +75,8 @@ class McpDoor:
 
     async def _delete(self, request: Request) -> Response:
         session = request.headers.get(_SESSION, "")
-        if session not in self._sessions:
+        if not self._sessions.pop(session):
             return _error(404, "there is no such session")
-        del self._sessions[session]
         await asyncio.to_thread(self._ended, session)
         return Response(status_code=204)
 
@@ -85,15 +84,12 @@ class McpDoor:
         session = request.headers.get(_SESSION)
         if session is None:
             return None
-        if session not in self._sessions:
+        if not self._sessions.get(session):
             return _error(404, "this session has ended, or was never there: begin another one with initialize")
-        self._sessions.move_to_end(session)
         return None
 
     async def _remember(self, session: str) -> None:
-        self._sessions[session] = None
-        while len(self._sessions) > _MOST_SESSIONS:
-            oldest, _ = self._sessions.popitem(last=False)
+        for oldest, _ in self._sessions.put(session, True):
             await asyncio.to_thread(self._ended, oldest)
 
     async def _opened(self) -> Server:

@@ -26,12 +26,12 @@ import uvicorn
 from hotset import __version__
 from hotset.config import DEFAULT_PORT, Config
 from hotset.errors import BadConfig, StoreFailed
+from hotset.files.folder import private_folder
 from hotset.runtime.bounded import Bounded
 from hotset.runtime.machine import Machine
 from hotset.runtime.offering import Tools
 from hotset.runtime.record import KEEPING
 from hotset.runtime.toolbox import Toolbox
-from hotset.store.folder import private_folder
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.mcp.protocol import Server

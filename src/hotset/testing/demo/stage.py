@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from hotset.errors import HotsetError
-from hotset.store.folder import private_folder
+from hotset.files.folder import private_folder
 from hotset.testing.recording import Recording
 from hotset.testing.upstream.received import Received
 from hotset.testing.upstream.script import Call, Say

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from hotset.files.write import write_output
 from hotset.testing.upstream.script import Script
 from hotset.testing.upstream.server import ScriptedUpstream
 from hotset.testing.upstream.spoken import read_script
@@ -27,7 +28,7 @@ def main() -> None:
             "anthropic_url": upstream.anthropic_url,
         }
         if options.ready_file:
-            _write_whole(options.ready_file, msgspec.json.encode(ready))
+            write_output(options.ready_file, [msgspec.json.encode(ready)])
         sys.stdout.write(f"scripted upstream on {upstream.url}\n")
         sys.stdout.flush()
         signal.sigwait(stops)
@@ -49,16 +50,6 @@ def _script(options: argparse.Namespace) -> Script | None:
 
         return script(session())
     return read_script(options.script) if options.script else None
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Whoever waits for the file must never see half of it."""
-    if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
-        path.write_bytes(content)
-        return
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(content)
-    partial.replace(path)
 
 
 if __name__ == "__main__":

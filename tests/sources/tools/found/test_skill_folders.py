@@ -13,7 +13,6 @@ import pytest
 
 from hotset.errors import NotFound
 from hotset.nouns.tool import Origin
-from hotset.sources.tools.found.memo import Memo
 from hotset.sources.tools.found.skills import SkillFolder, find_skills, read_skill, skill_folders, validate
 
 BODY = "# Guide\n\nSee [forms](references/forms.md).\n"
@@ -564,16 +563,6 @@ def test_finding_skills_loads_no_yaml_where_there_are_none_and_no_asyncio_where_
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120).stdout
     assert told.split() == ["0", "False", "1", "True", "False"]
-
-
-def test_what_is_remembered_is_bounded_and_the_oldest_goes_first():
-    memo, made = Memo(2), []
-
-    def get(key):
-        return memo.get(key, lambda: made.append(key) or key)
-
-    assert [get(key) for key in "aabbca"] == [*"aabbca"]
-    assert made == [*"abca"]
 
 
 def test_a_folder_of_skills_may_be_a_skill_itself(tmp_path):

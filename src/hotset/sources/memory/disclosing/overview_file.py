@@ -8,8 +8,10 @@ from pathlib import Path
 import msgspec
 
 from hotset.errors import StoreFailed
+from hotset.files.folder import private_folder
+from hotset.files.lock import hold_to_change
+from hotset.files.write import write_atomically
 from hotset.sources.memory.disclosing.overview import FORMAT, Overview, overview
-from hotset.store.folder import held, private_folder, write_whole
 from hotset.store.port import Store
 
 FILE = "overview.json"
@@ -46,9 +48,10 @@ class OverviewFile:
     def drop(self) -> None:
         """What follows is made from the store alone. Raises `StoreBusy` or `StoreFailed`."""
         private_folder(self._path.parent)
-        with self._lock, held(self._path.with_name(_LOCK), self._path):
+        with self._lock, hold_to_change(self._path, self._path.with_name(_LOCK)):
             self._known = None
-            write_whole(self._path, msgspec.json.encode(Overview()))  # not removed: by its new stamp others know that it happened
+            # Not removed: by its new stamp other processes know that it changed.
+            write_atomically(self._path, msgspec.json.encode(Overview()))
 
     def _before(self, stamp: _Stamp | None) -> Overview | None:
         """What this process has, as long as the file is the one that it knows; else what the file says."""
@@ -65,11 +68,11 @@ class OverviewFile:
         """
         try:
             private_folder(self._path.parent)
-            with held(self._path.with_name(_LOCK), self._path):
+            with hold_to_change(self._path, self._path.with_name(_LOCK)):
                 if self._stamp() != before:
                     self._known = None
                     return
-                write_whole(self._path, msgspec.json.encode(after))
+                write_atomically(self._path, msgspec.json.encode(after))
                 self._known = self._stamp(), after
                 self._saved = after.number
         except StoreFailed:

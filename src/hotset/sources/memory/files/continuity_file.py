@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import secrets
 import stat
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from hotset.errors import BadInput, NotFound
+from hotset.files.folder import sync_folder
+from hotset.files.lock import lock_file
+from hotset.files.open import PRIVATE
+from hotset.files.root import NotTaken, Root, Stat, Why
+from hotset.files.write import create_file, is_full
 from hotset.nouns.memory import Memory, MemoryId, Standing
-from hotset.sources.code.opening import NotTaken, Root, Stat, Why
 from hotset.sources.memory.files.continuity import NAME, Parts, digest_of, updated
-from hotset.store.folder import sync_folder
 from hotset.store.port import Store
 
 MOST_BYTES = 1_000_000  # what a model is told of it are a few hundred tokens; a file of this size is something else
 _TRIES = 5  # somebody who saves five times within the milliseconds that this takes will not mind the next session
 _PATIENCE = 5.0  # seconds; another hotset holds the folder for milliseconds
-_POLL_SECONDS = 0.005
-_NEW_MODE = 0o600
 _DRAFT = re.compile(rf"\.{re.escape(NAME)}\.[0-9a-f]{{12}}\.hotset")
 
 
@@ -141,11 +140,9 @@ def _drafted(path: Path, text: str, found: _Found | None) -> Path:
     """The new text under another name beside it, with the rights that the file has."""
     draft = path.with_name(f".{NAME}.{secrets.token_hex(6)}.hotset")
     try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _NEW_MODE), "wb") as file:
-            os.fchmod(file.fileno(), found.mode if found is not None else _NEW_MODE)
+        with create_file(draft) as file:
+            os.fchmod(file.fileno(), found.mode if found is not None else PRIVATE)
             file.write(text.encode("utf-8"))
-            file.flush()
-            os.fsync(file.fileno())
     except OSError as error:
         draft.unlink(missing_ok=True)
         raise _not_written(path, error) from error
@@ -182,7 +179,7 @@ def _linked(draft: Path, path: Path) -> bool:
 
 
 def _not_written(path: Path, error: OSError) -> BadInput:
-    why = "no room is left" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror
+    why = "no room is left" if is_full(error) else error.strerror
     return BadInput(f"{path} could not be written: {why}; it is as it was")
 
 
@@ -191,15 +188,8 @@ def _alone(folder: Path) -> Iterator[None]:
     """One hotset at a time. The folder itself is locked: nothing of ours is left lying in it."""
     here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        deadline = time.monotonic() + _PATIENCE
-        while True:
-            try:
-                fcntl.flock(here, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    raise BadInput(f"another process has been writing {folder / NAME} for {_PATIENCE:.0f} s; try later") from None
-                time.sleep(_POLL_SECONDS)
+        if not lock_file(here, patience=_PATIENCE):
+            raise BadInput(f"another process has been writing {folder / NAME} for {_PATIENCE:.0f} s; try later")
         yield
     finally:
         os.close(here)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
 import shutil
@@ -14,9 +13,10 @@ from typing import Any, Self
 
 import msgspec
 
-from hotset.errors import BadInput, DiskFull, HotsetError, StoreFailed
-from hotset.sources.code.opening import NotTaken, Root, can_be_shown, parts_of, shown
-from hotset.store.folder import sync_folder
+from hotset.errors import BadInput, HotsetError
+from hotset.files.folder import sync_folder
+from hotset.files.root import NotTaken, Root, can_be_shown, parts_of, shown
+from hotset.files.write import write_error
 
 MOST_BYTES = 16 * 1024 * 1024  # of a file that is read; what JSON of that size can become in memory is half a gigabyte at worst
 _SHARD_BYTES = 4 * 1024 * 1024  # of a list that is written: a person's editor opens it, and it is far from the limit above
@@ -66,9 +66,7 @@ def whole_folder(folder: Path, refuse_foreign: Callable[[Path], None]) -> Iterat
         finally:
             shutil.rmtree(draft, ignore_errors=True)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DiskFull(f"no room is left to write {folder}; it is as it was") from error
-        raise StoreFailed(f"{folder} could not be written: {error.strerror}; it is as it was") from error
+        raise write_error(folder, error, "it is as it was") from error
 
 
 class Listed:

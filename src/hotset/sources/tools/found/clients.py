@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hotset.errors import BadConfig
-from hotset.sources.tools.found.files import read_whole
+from hotset.files.open import read_regular
 from hotset.sources.tools.found.jsonc import decoded
 from hotset.sources.tools.found.servers import SERVER_NAME, check_entry
 from hotset.sources.tools.found.variables import NAME, literal
@@ -123,7 +123,7 @@ class _Found:
 
 
 def _whole(path: Path) -> Mapping[str, Any]:
-    data = read_whole(path, _MOST_BYTES)
+    data = read_regular(path, _MOST_BYTES)
     try:
         text = data.decode("utf-8-sig")
         whole = decoded(text) if text.lstrip()[:1] in ("{", "/") else tomllib.loads(text)

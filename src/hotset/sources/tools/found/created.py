@@ -15,14 +15,14 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from hotset.errors import Malformed, NotFound
+from hotset.files.lock import hold_folder
+from hotset.files.root import NotTaken, Root, shown
+from hotset.files.write import write_atomically
 from hotset.nouns.tool import Origin, Source, Tool
-from hotset.sources.code.opening import NotTaken, Root, shown
-from hotset.sources.tools.found.files import locked
 from hotset.sources.tools.found.folders import Listing, content_marks, listing, script_of
 from hotset.sources.tools.found.signatures import Script, own_names, read_script
 from hotset.sources.tools.found.stamps import stamp_of
 from hotset.sources.tools.naming import full_name
-from hotset.store.folder import write_whole
 
 SOURCE = "created"
 
@@ -46,10 +46,10 @@ def create(folder: Path, name: str, code: str) -> Tool:
     _check_name(name)
     data = _encoded(code)
     tool = _tool(name, read_script(code), name)
-    with locked(folder) as here:
+    with hold_folder(folder) as here:
         if clash := _clash(here, name):
             raise Malformed(f"there is a tool {clash} already: remove it first, or choose another name")
-        write_whole(here / f"{name}{_ENDING}", data)
+        write_atomically(here / f"{name}{_ENDING}", data)
     return next((each for each in created(folder) if each.name == tool.name), tool)
 
 
@@ -107,7 +107,7 @@ def read(folder: Path, name: str) -> bytes | None:
 def remove(folder: Path, name: str) -> bytes:
     """Deletes a tool and gives its code back. Raises `NotFound`."""
     own = _own_name(name)
-    with locked(folder) as here:
+    with hold_folder(folder) as here:
         data = read(here, own)
         if data is None:
             near = get_close_matches(own, [path.stem for path in here.glob(f"*{_ENDING}")], 3, 0.5)
@@ -121,10 +121,10 @@ def put_back(folder: Path, name: str, code: bytes) -> None:
     own = _own_name(name)
     if len(code) > _MOST_BYTES:
         raise Malformed(f"the code of {own} has {len(code):,} bytes; at most {_MOST_BYTES:,} are kept")
-    with locked(folder) as here:
+    with hold_folder(folder) as here:
         if clash := _clash(here, own):
             raise Malformed(f"there is another tool {clash} now: remove it first")
-        write_whole(here / f"{own}{_ENDING}", code)
+        write_atomically(here / f"{own}{_ENDING}", code)
 
 
 class CreatedTools:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from hotset.sources.code.opening import MOST_BYTES, NotTaken, Root, Stat, can_be_shown
-from hotset.sources.tools.found.memo import Memo
+from hotset.files.lru import Lru
+from hotset.files.root import MOST_BYTES, NotTaken, Root, Stat, can_be_shown
 from hotset.sources.tools.found.signatures import Script, read_script
 
 DEEPEST = 6
@@ -20,8 +20,10 @@ EXCLUDED = frozenset((".git", ".hg", ".svn", ".venv", "venv", "node_modules", "_
 
 _MOST_FILES = 1000  # of one skill
 _REMEMBERED = 8192  # files: a few thousand skills
-_scripts: Memo[Script] = Memo(_REMEMBERED)
-_marks: Memo[str] = Memo(_REMEMBERED)
+_Key = tuple[Path, str, Stat, bool]
+"""Everything that is made of a file depends on: root, path, stat, whether hard links are read."""
+_scripts: Lru[_Key, Script] = Lru(count=_REMEMBERED)
+_marks: Lru[_Key, str] = Lru(count=_REMEMBERED)
 
 
 @dataclass(slots=True)
@@ -77,7 +79,7 @@ def script_of(root: Root, path: str, at: Stat, *, hard_links: bool) -> Script:
     def read() -> Script:
         return read_script(root.read(path, MOST_BYTES, hard_links=hard_links).data.decode("utf-8-sig", "replace"))
 
-    return _scripts.get((root.folder, path, at, hard_links), read)
+    return _scripts.get_or_make((root.folder, path, at, hard_links), read)
 
 
 def content_marks(root: Root, found: Listing, *, hard_links: bool) -> Mapping[str, str]:
@@ -96,7 +98,7 @@ def _mark(root: Root, path: str, at: Stat, *, hard_links: bool) -> str:
         return hashlib.sha256(root.read(path, MOST_BYTES, hard_links=hard_links).data).hexdigest()
 
     try:
-        return _marks.get((root.folder, path, at, hard_links), read)
+        return _marks.get_or_make((root.folder, path, at, hard_links), read)
     except NotTaken:
         return f"{at.size} {at.mtime_ns} {at.inode}"
 

@@ -17,10 +17,11 @@ from pathlib import Path
 import msgspec
 
 from hotset.errors import NotFound, StoreFailed
+from hotset.files.folder import private_folder
+from hotset.files.open import read_regular
+from hotset.files.write import write_atomically
 from hotset.nouns.tool import Origin, Source, Stdio, Tool
-from hotset.sources.tools.found.files import read_whole
 from hotset.sources.tools.found.skill import Found, Skill
-from hotset.store.folder import private_folder, write_whole
 
 FILE = "skills.kept"
 """In the folder of a project's tools."""
@@ -65,7 +66,7 @@ class Kept:
         body = _BODY.encode(_Body(self._made_by, self._live))
         with suppress(StoreFailed, OSError):
             private_folder(self._path.parent)
-            write_whole(self._path, hashlib.sha256(body).digest() + body)
+            write_atomically(self._path, hashlib.sha256(body).digest() + body)
 
 
 class _Tool(msgspec.Struct, array_like=True):
@@ -113,7 +114,7 @@ def _made_by() -> str:
 
 def _read(path: Path, made_by: str) -> dict[str, msgspec.Raw]:
     try:
-        data = read_whole(path, _LARGEST)
+        data = read_regular(path, _LARGEST)
         if hashlib.sha256(data[_DIGEST:]).digest() != data[:_DIGEST]:
             return {}
         body = _BODIES.decode(data[_DIGEST:])

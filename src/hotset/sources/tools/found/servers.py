@@ -18,12 +18,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hotset.errors import BadConfig, NotFound
+from hotset.files.lock import hold_folder
+from hotset.files.open import read_regular
+from hotset.files.write import write_atomically
 from hotset.nouns.tool import Http, Launch, Origin, Source, Stdio
-from hotset.sources.tools.found.files import locked, read_whole
 from hotset.sources.tools.found.stamps import stamp_of
 from hotset.sources.tools.found.variables import NAME, resolved
 from hotset.sources.tools.naming import RESERVED, slug
-from hotset.store.folder import write_whole
 
 SERVERS = "mcpServers"
 SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -84,7 +85,7 @@ def add_servers(file: Path, new: Mapping[str, Mapping[str, Any]], *, replace: bo
             check_entry(name, entry)
         except BadConfig as error:
             raise BadConfig(f"server {name[:80]!r}: {error}") from error
-    with locked(file.parent):
+    with hold_folder(file.parent):
         whole = _read(file)
         entries = _entries(whole, file)
         added = tuple(name for name in new if name not in entries)
@@ -97,7 +98,7 @@ def add_servers(file: Path, new: Mapping[str, Mapping[str, Any]], *, replace: bo
 
 def remove_server(file: Path, name: str) -> Mapping[str, Any]:
     """Takes an entry out and gives it back. Raises `NotFound`, and `BadConfig` where the file cannot be read."""
-    with locked(file.parent):
+    with hold_folder(file.parent):
         whole = _read(file)
         entries = _entries(whole, file)
         if name not in entries:
@@ -213,7 +214,7 @@ def _read(file: Path) -> dict[str, Any]:
     if not file.exists():
         return {}
     try:
-        whole = json.loads(read_whole(file, _MOST_BYTES).decode("utf-8-sig"))
+        whole = json.loads(read_regular(file, _MOST_BYTES).decode("utf-8-sig"))
     except NotFound as error:
         raise BadConfig(str(error)) from error
     except json.JSONDecodeError as error:
@@ -237,4 +238,4 @@ def _write(file: Path, whole: Mapping[str, Any]) -> None:
         text = json.dumps(whole, indent=2, ensure_ascii=False).encode()
     except UnicodeEncodeError:  # half a character, which only an escape can say
         text = json.dumps(whole, indent=2).encode()
-    write_whole(file, text + b"\n")
+    write_atomically(file, text + b"\n")

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from hotset.errors import BadInput, Malformed, NotFound
-from hotset.sources.code.opening import MOST_BYTES, NotTaken, Root, Stat, Why, parts_of, shown
+from hotset.files.root import MOST_BYTES, NotTaken, Root, Stat, Why, parts_of, shown
 from hotset.sources.tools.found.folders import listing
 from hotset.sources.tools.found.frontmatter import split
 from hotset.sources.tools.found.skill import SKILL_FILE, Skill

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 
 from hotset.errors import BadInput, Malformed
+from hotset.files.lru import Lru
+from hotset.files.root import MOST_BYTES, NotTaken, Root, shown
 from hotset.nouns.tool import Origin, Source, Stdio, Tool
-from hotset.sources.code.opening import MOST_BYTES, NotTaken, Root, shown
 from hotset.sources.tools.found.folders import DEEPEST, EXCLUDED, Listing, content_marks, entries, link_marks, listing, script_of
 from hotset.sources.tools.found.frontmatter import Frontmatter, read_frontmatter
 from hotset.sources.tools.found.kept import Kept
-from hotset.sources.tools.found.memo import Memo
 from hotset.sources.tools.found.signatures import Function, Script, own_names
 from hotset.sources.tools.found.skill import SKILL_FILE, Found, Skill, SkillFolder
 from hotset.sources.tools.found.skill_reading import read_skill
@@ -34,7 +34,7 @@ _LONGEST_DESCRIPTION = 4000  # characters; the specification allows 1,024, and s
 _PLACES = (".agents/skills", ".claude/skills")
 _SCRIPTS = "scripts"
 _SCRIPT = re.compile(r"scripts/[^_/][^/]*\.py")
-_looks: Memo[Found] = Memo(4096)
+_looks: Lru[tuple[object, ...], Found] = Lru(count=4096)
 _FORMAT = "1"  # of what is made of a skill; counted up when the same files give other tools
 _FILE_PARAMETER = {
     "type": "object",
@@ -152,7 +152,7 @@ def _look(place: Path, names: frozenset[str], trusted: bool, kept: Kept | None) 
         newest = max((max(at.mtime_ns, at.ctime_ns) for at in there.files.values()), default=0)
         return kept.get(key, newest, look) if kept is not None else look()
 
-    return _looks.get(key, read)
+    return _looks.get_or_make(key, read)
 
 
 def _skill(root: Root, there: Listing, trusted: bool, troubles: list[str]) -> Skill:

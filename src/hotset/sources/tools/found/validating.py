@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from hotset.errors import BadInput, Malformed
-from hotset.sources.code.opening import MOST_BYTES, NotTaken, Root
+from hotset.files.root import MOST_BYTES, NotTaken, Root
 from hotset.sources.tools.found.frontmatter import Value, read_strictly
 from hotset.sources.tools.found.skill import SKILL_FILE
 

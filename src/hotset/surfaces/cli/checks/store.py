@@ -11,8 +11,9 @@ from pathlib import Path
 import apsw
 
 from hotset.errors import HotsetError, StoreTooNew
+from hotset.files.open import open_regular
 from hotset.nouns.turn import Event
-from hotset.store.folder import DATABASE, has_store, open_to_read
+from hotset.store.folder import DATABASE, has_store
 from hotset.store.migrations import VERSION
 from hotset.store.port import Store, Where
 from hotset.store.sqlite import SqliteStore
@@ -50,7 +51,7 @@ def _engine() -> Iterator[Finding]:
 
 def _format(database: Path) -> Finding:
     try:
-        file = open_to_read(database)
+        file = open_regular(database)
     except (OSError, HotsetError) as error:
         return fail("format", f"{database} cannot be read: {error}", "move it away, or choose another folder with --data")
     try:

@@ -1,0 +1,1 @@
+"""Disk, locks and threads: safe opens, atomic writes, file locks, `Lru`, `DeadlinePool`."""

@@ -1,0 +1,101 @@
+"""Threads for work that somebody waits for until a deadline, and then goes on without."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread, current_thread
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+_Job = tuple[Future[Any], Callable[[], Any]]
+
+_IDLE_SECONDS = 10.0  # after which a thread without work ends
+
+
+class DeadlinePool:
+    """At most so many daemon threads, started when they are needed. Safe to use from any thread.
+
+    Wait for a result with the future's own timeout; what comes later is dropped with the future.
+    Work that hangs keeps its thread, but neither `close` nor the end of the process waits for it.
+    """
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._most = threads
+        self._name = name
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._threads: set[Thread] = set()
+        self._open: set[Future[Any]] = set()
+        """Work that runs or waits for a thread; some of it may have ended."""
+        self._closed = False
+        self._lock = Lock()
+
+    @property
+    def busy(self) -> bool:
+        """True while any work runs or waits."""
+        with self._lock:
+            return self._count() > 0
+
+    def submit(self, work: Callable[[], _T]) -> Future[_T]:
+        """Begin work as soon as a thread is free; cancel the future where it came too late."""
+        with self._lock:
+            return self._begin(work)
+
+    def submit_if_free(self, work: Callable[[], _T]) -> Future[_T] | None:
+        """Begin work now; None where every thread is busy: it would only wait behind what hangs."""
+        with self._lock:
+            return self._begin(work) if self._count() < self._most and not self._closed else None
+
+    def close(self, seconds: float = 0.0) -> None:
+        """Cancel work that has not begun, and wait at most so long for work that has."""
+        with self._lock:
+            self._closed = True
+            for job in self._open:
+                job.cancel()
+            for _ in self._threads:
+                self._jobs.put(None)
+            threads = list(self._threads)
+        until = time.monotonic() + seconds
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
+
+    def _begin(self, work: Callable[[], _T]) -> Future[_T]:
+        if self._closed:
+            raise RuntimeError("the pool is closed")
+        if len(self._threads) <= self._count() and len(self._threads) < self._most:
+            thread = Thread(target=self._run, name=self._name, daemon=True)
+            thread.start()
+            self._threads.add(thread)
+        job: Future[_T] = Future()
+        self._open.add(job)
+        self._jobs.put((job, work))
+        return job
+
+    def _count(self) -> int:
+        self._open = {job for job in self._open if not job.done()}
+        return len(self._open)
+
+    def _run(self) -> None:
+        while (job := self._next()) is not None:
+            _do(*job)
+            del job  # it may hold a lot, and the next one may be far
+
+    def _next(self) -> _Job | None:
+        with suppress(Empty):
+            return self._jobs.get(timeout=_IDLE_SECONDS)
+        with self._lock:
+            with suppress(Empty):
+                return self._jobs.get_nowait()
+            self._threads.discard(current_thread())
+            return None
+
+
+def _do(job: Future[_T], work: Callable[[], _T]) -> None:
+    if job.set_running_or_notify_cancel():
+        try:
+            job.set_result(work())
+        except BaseException as error:  # for the one who waits
+            job.set_exception(error)
