@@ -25,7 +25,7 @@ from hotset.testing.demo.client import Caller, Heard
 from hotset.testing.demo.holdings import Holdings, look
 from hotset.testing.demo.stage import Proxy, Scripted, replies_in
 from hotset.testing.demo.view import Board, Screen
-from hotset.testing.recording import Recording, Reply, Result, requests, session
+from hotset.testing.recording import RecordedReply, RecordedResult, Recording, requests, session
 from hotset.testing.recording.replay import MODELS
 from hotset.window.price import dollars, price_of
 
@@ -220,8 +220,8 @@ def _byte_equal(folder: Path, held: Holdings, recording: Recording) -> bool:
         return False
     command = [sys.executable, "-m", "hotset", "recall", held.largest.id, "--data", str(folder)]
     recalled = subprocess.run(command, capture_output=True, check=True).stdout
-    return recalled in {step.output.encode() for step in recording.steps if isinstance(step, Result)}
+    return recalled in {step.output.encode() for step in recording.steps if isinstance(step, RecordedResult)}
 
 
-def _doing(reply: Reply) -> str:
+def _doing(reply: RecordedReply) -> str:
     return ", ".join(call.name for call in reply.calls) or "answers the user"
