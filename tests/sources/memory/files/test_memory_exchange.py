@@ -9,11 +9,11 @@ from memories_made import fact, holding
 
 from hotset.errors import BadInput
 from hotset.nouns.memory import Trust
-from hotset.sources.memory.files.exchanging import Form, export_memories, form_of, import_memories
+from hotset.sources.memory.files.exchange import FileFormat, export_memories, format_of, import_memories
 
 
-@pytest.mark.parametrize("form", Form)
-def test_what_was_exported_comes_into_another_store_by_itself(tmp_path: Path, form: Form):
+@pytest.mark.parametrize("form", FileFormat)
+def test_what_was_exported_comes_into_another_store_by_itself(tmp_path: Path, form: FileFormat):
     one = fact("one")
     seen: list[tuple[int, int]] = []
     assert export_memories(holding([one]), tmp_path / "out", form).memories == 1
@@ -29,4 +29,4 @@ def test_a_folder_of_something_else_is_a_sentence(tmp_path: Path):
     (tmp_path / "notes.md").write_text("mine")
     for folder in (tmp_path, tmp_path / "missing"):
         with pytest.raises(BadInput, match="has no memories in it"):
-            form_of(folder)
+            format_of(folder)
