@@ -309,7 +309,7 @@ class Memories:
         """Writes every memory into a folder. Gives how many. Raises `BadInput`."""
         from hotset.sources.memory.files.exchange import FileFormat, export_memories  # noqa: PLC0415 - only where somebody asks
 
-        return export_memories(self._ground.store(), folder, FileFormat(form), progress).memories
+        return export_memories(self._ground.store(), folder, FileFormat(form), progress)
 
     def import_(self, folder: Path, form: str = "", *, trusted: bool = False, progress: Progress = silent) -> int:
         """Takes in what a folder says; `trusted` where a person stands for it. Gives how many are new or changed."""

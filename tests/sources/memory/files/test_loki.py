@@ -68,7 +68,7 @@ def test_an_export_brings_nothing_new_to_its_own_store_and_all_to_another_one_on
         other = holding()
         first = merge_memories(other, read_loki(out), place="out", now=5e9)
         second = merge_memories(other, read_loki(out), place="out", now=6e9)
-    assert first.new == len(memories) == exported.memories
+    assert first.new == len(memories) == exported
     assert (second.new, second.changed, second.same, second.links, second.kept) == (0, 0, len(memories), 0, [])
     for memory in other.memories():
         assert memory.trust is Trust.OUTSIDE

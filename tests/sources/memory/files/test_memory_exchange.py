@@ -16,7 +16,7 @@ from hotset.sources.memory.files.exchange import FileFormat, export_memories, fo
 def test_what_was_exported_comes_into_another_store_by_itself(tmp_path: Path, form: FileFormat):
     one = fact("one")
     seen: list[tuple[int, int]] = []
-    assert export_memories(holding([one]), tmp_path / "out", form).memories == 1
+    assert export_memories(holding([one]), tmp_path / "out", form) == 1
     other = holding()
     taken = import_memories(other, tmp_path / "out", now=2e9, progress=lambda _, done, total: seen.append((done, total)))
     assert (taken.new, seen[-1]) == (1, (1, 1))

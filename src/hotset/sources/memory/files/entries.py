@@ -87,11 +87,7 @@ def _escaped(text: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    def undone(found: re.Match[str]) -> str:
-        sign = found[1]
-        return ("<" if sign == "&lt;" else sign.replace("&amp;", "&", 1) if sign != "<" else sign) + "!-- hotset:"
-
-    return _MARKER.sub(undone, text)
+    return _MARKER.sub(lambda found: ("<" if len(found[1]) < 5 else found[1].replace("&amp;", "&", 1)) + "!-- hotset:", text)
 
 
 def _sections(lines: list[str]) -> Iterator[tuple[str, list[str]]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hotset.errors import BadInput
 from hotset.nouns.progress import Progress, silent
-from hotset.sources.memory.files.loki import ExportReport, layout, read_loki, write_loki
+from hotset.sources.memory.files.loki import layout, read_loki, write_loki
 from hotset.sources.memory.files.markdown import has_pages, merge_markdown, write_markdown
 from hotset.sources.memory.files.merge import MergeReport, merge_memories
 from hotset.store.port import Store
@@ -18,8 +18,8 @@ class FileFormat(StrEnum):
     LOKI = "loki"
 
 
-def export_memories(store: Store, folder: Path, form: FileFormat, progress: Progress = silent) -> ExportReport:
-    """Raises `BadInput` and `StoreFailed`."""
+def export_memories(store: Store, folder: Path, form: FileFormat, progress: Progress = silent) -> int:
+    """Writes all memories, and gives how many. Raises `BadInput` and `StoreFailed`."""
     write = {FileFormat.MARKDOWN: write_markdown, FileFormat.LOKI: write_loki}[form]
     return write(store, folder, progress)
 

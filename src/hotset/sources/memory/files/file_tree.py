@@ -8,10 +8,10 @@ import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -140,32 +140,22 @@ class TreeFile:
             raise BadInput(f"{self.place} is not UTF-8 (byte {error.start})") from error
 
 
-class FileTree:
+class FileTree(Root):
     """A folder that another program may have made, to read."""
 
-    def __init__(self, folder: Path) -> None:
-        self._root = Root(folder)
-        self.folder = self._root.folder
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._root.close()
-
-    def read(self, path: str) -> TreeFile:
+    def file(self, path: str) -> TreeFile:
         """Raises `BadInput`, which names the file."""
         try:
-            content = self._root.read(path, _MOST_BYTES, hard_links=True)
+            content = self.read(path, _MOST_BYTES, hard_links=True)
         except NotTaken as error:
             raise BadInput(f"{shown(str(self.folder / path))} cannot be read: {error.why}") from error
         return TreeFile(f"{self.folder.name}/{path}", content.data, content.stat.mtime_ns / 1e9)
 
-    def names(self, path: str, suffix: str) -> list[str]:
+    def file_names(self, path: str, suffix: str) -> list[str]:
         """Files in a folder whose names end like that, in order; none where there is no such folder. Raises `BadInput`."""
         return [name for name, is_folder in self._entries(path) if not is_folder and name.endswith(suffix)]
 
-    def folders(self, path: str) -> list[str]:
+    def folder_names(self, path: str) -> list[str]:
         return [name for name, is_folder in self._entries(path) if is_folder]
 
     def _entries(self, path: str) -> list[tuple[str, bool]]:
@@ -184,17 +174,14 @@ class FileTree:
 
 
 def _swap(draft: Path, folder: Path, aside: Path, refuse_foreign: Callable[[Path], None]) -> None:
-    if not folder.exists():
-        draft.rename(folder)
-        sync_folder(folder.parent)
-        return
-    folder.rename(aside)
     try:
-        refuse_foreign(aside)  # again: nothing can be put into it any more
+        if folder.exists():
+            folder.rename(aside)
+            refuse_foreign(aside)  # again: nothing can be put into it any more
         draft.rename(folder)
     except (OSError, HotsetError):
-        aside.rename(folder)
+        if aside.exists():
+            aside.rename(folder)
         raise
     sync_folder(folder.parent)
-    with suppress(OSError):
-        shutil.rmtree(aside)
+    shutil.rmtree(aside, ignore_errors=True)

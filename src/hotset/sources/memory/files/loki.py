@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
@@ -81,18 +81,10 @@ _ACTIONS = {
 _NOTHING_READ = 999.99  # loki-mode's ratio of discovery to reading where something was shown and nothing read
 
 
-@dataclass(frozen=True, slots=True)
-class ExportReport:
-    """How much was written."""
-
-    memories: int
-    links: int
-
-
-def write_loki(store: Store, folder: Path, progress: Progress = silent) -> ExportReport:
+def write_loki(store: Store, folder: Path, progress: Progress = silent) -> int:
     """All memories as files, in place of an earlier export. Whole or not at all, and the same bytes for the same store.
 
-    Raises `BadInput` where something else is there, and `StoreFailed` where it cannot be written.
+    Gives how many. Raises `BadInput` where something else is there, and `StoreFailed` where it cannot be written.
     """
     with whole_folder(folder, _refuse_foreign) as draft:
         export = _LokiExport(draft, store)
@@ -101,9 +93,9 @@ def write_loki(store: Store, folder: Path, progress: Progress = silent) -> Expor
                 export.add(sealed(memory))
                 if export.survey.count % _EVERY == 0:
                     progress(f"{kind}s", export.survey.count, 0)
-        report = export.close()
-        progress("memories", report.memories, report.memories)
-        return report
+        written = export.close()
+        progress("memories", written, written)
+        return written
 
 
 def read_loki(folder: Path) -> Iterator[Memory | MemoryLink]:
@@ -172,7 +164,7 @@ class _LokiExport:
             own = item_of(memory)[MARK]
             self._append("others", {"id": memory.id, "kind": memory.kind.value, MARK: own})
 
-    def close(self) -> ExportReport:
+    def close(self) -> int:
         for day, dated in groupby(sorted(self._learnings), key=itemgetter(0)):  # only ids were held until now
             name = f"learnings/{day}.json"
             self._lists[name] = self._list(name, "learnings", {"date": day})
@@ -188,7 +180,7 @@ class _LokiExport:
         for name, document in documents.items():
             if document is not None:
                 write_file(self._draft, f"{name}.json", as_json(document))
-        return ExportReport(self.survey.count, len(self._all_links))
+        return self.survey.count
 
     def _place(self, memory: Memory) -> None:
         """An active memory goes where loki-mode keeps its kind."""
@@ -260,26 +252,26 @@ def _refuse_foreign(folder: Path) -> None:
 
 def _is_ours(folder: Path) -> bool:
     with FileTree(folder) as tree:
-        index = tree.read("index.json").decode_json() if "index.json" in tree.names("", ".json") else None
+        index = tree.file("index.json").decode_json() if "index.json" in tree.file_names("", ".json") else None
     return isinstance(index, dict) and isinstance(index.get(MARK), dict)
 
 
 def _memories(tree: FileTree) -> Iterator[tuple[Memory, Item]]:
     """The memories of all folders, episodes last, each with the object it was read from."""
     for kind, form in sorted(KINDS.items(), key=lambda each: each[0] is EPISODE):
-        days = [f"{form.folder}/{day}" for day in tree.folders(form.folder)] if kind is EPISODE else []
+        days = [f"{form.folder}/{day}" for day in tree.folder_names(form.folder)] if kind is EPISODE else []
         for folder in (form.folder, *days):
             below = folder.removeprefix(form.folder)
-            described = [name for name in tree.names(folder, ".json") if below or re.match(form.names, name)]
+            described = [name for name in tree.file_names(folder, ".json") if below or re.match(form.names, name)]
             for name in described:
-                file = tree.read(f"{folder}/{name}")
+                file = tree.file(f"{folder}/{name}")
                 for item in _items(file.decode_json()):
                     if (memory := memory_of(kind, item, file.place, file.changed)) is not None:
                         yield memory, item
-            for name in tree.names(folder, ".md") if folder in _PAGED else ():
+            for name in tree.file_names(folder, ".md") if folder in _PAGED else ():
                 if folder == "skills" and name.removesuffix(".md") + ".json" in described:
                     continue  # some versions write each skill twice
-                if (memory := _page(kind, name, tree.read(f"{folder}/{name}"))) is not None:
+                if (memory := _page(kind, name, tree.file(f"{folder}/{name}"))) is not None:
                     yield memory, {}
 
 
@@ -294,8 +286,8 @@ def _page(kind: MemoryKind, name: str, file: TreeFile) -> Memory | None:
 
 def _own_memories(tree: FileTree) -> Iterator[tuple[Memory, Item]]:
     """What hotset keeps beside loki-mode's own folders."""
-    for name in tree.names("hotset", ".json"):
-        file = tree.read(f"hotset/{name}")
+    for name in tree.file_names("hotset", ".json"):
+        file = tree.file(f"hotset/{name}")
         for place, item in enumerate(_items(file.decode_json()), 1):
             kind = item.get("kind")
             memory = embedded_memory(MemoryKind(kind), item) if isinstance(kind, str) and kind in KINDS else None
@@ -306,9 +298,9 @@ def _own_memories(tree: FileTree) -> Iterator[tuple[Memory, Item]]:
 
 def _decisions(tree: FileTree) -> Iterator[tuple[Memory, Item]]:
     """The decisions of a timeline. Ours are parts of episodes; others have them nowhere else."""
-    if "timeline.json" not in tree.names("", ".json") or _is_ours(tree.folder):
+    if "timeline.json" not in tree.file_names("", ".json") or _is_ours(tree.folder):
         return
-    file = tree.read("timeline.json")
+    file = tree.file("timeline.json")
     timeline = file.decode_json()
     for item in _items(timeline.get("key_decisions") if isinstance(timeline, dict) else None):
         decision = {**item, "category": item.get("topic_id"), "id": None}
@@ -317,9 +309,9 @@ def _decisions(tree: FileTree) -> Iterator[tuple[Memory, Item]]:
 
 
 def _link_rows(tree: FileTree) -> Iterator[tuple[object, object, object, object]]:
-    for name in tree.names("semantic", ".json"):
+    for name in tree.file_names("semantic", ".json"):
         if name.startswith("links"):
-            for item in _items(tree.read(f"semantic/{name}").decode_json()):
+            for item in _items(tree.file(f"semantic/{name}").decode_json()):
                 ends = item.get("from", item.get("from_id")), item.get("to", item.get("to_id"))
                 yield ends[0], item.get("relation"), ends[1], item.get(MARK)
 

@@ -31,7 +31,6 @@ from hotset.nouns.progress import Progress, silent
 from hotset.sources.memory.files.entries import PageEntry, entries_of, entry_text, hash_of, shown_of
 from hotset.sources.memory.files.file_tree import FileTree, Shards, files_of_export, whole_folder, write_file
 from hotset.sources.memory.files.kinds import EPISODE, KINDS, LEARNING, sealed
-from hotset.sources.memory.files.loki import ExportReport
 from hotset.sources.memory.files.loki_items import iso_day
 from hotset.sources.memory.files.merge import BATCH, MergeReport, run_of
 from hotset.sources.memory.files.survey import Survey
@@ -70,10 +69,11 @@ class PlacedEntry:
         return self.entry.id or memory_id(self.kind, f"markdown\0{self.entry.title}\0{self.entry.text}")
 
 
-def write_markdown(store: Store, folder: Path, progress: Progress = silent) -> ExportReport:
+def write_markdown(store: Store, folder: Path, progress: Progress = silent) -> int:
     """All memories but forgotten and merged ones, in place of an earlier export. Whole or not at all.
 
-    Raises `BadInput` where something else is there, or edits that were not imported; `StoreFailed` where it cannot be written.
+    Gives how many. Raises `BadInput` where something else is there, or edits that were not imported, and `StoreFailed` where
+    it cannot be written.
     """
     with whole_folder(folder, lambda there: _refuse_foreign(there, store)) as draft:
         survey, pages, episodes = Survey(), {}, {}
@@ -86,7 +86,7 @@ def write_markdown(store: Store, folder: Path, progress: Progress = silent) -> E
             episodes[f"{_EPISODES}/{month}"] = _write_page(page, (store.memory(id) for _, id in ids), survey, progress)
         write_file(draft, _INDEX, _index(pages | dict(reversed(episodes.items())), survey).encode())
         progress("memories", survey.count, survey.count)
-        return ExportReport(survey.count, 0)
+        return survey.count
 
 
 def read_markdown(folder: Path) -> Iterator[PlacedEntry]:
@@ -97,7 +97,7 @@ def read_markdown(folder: Path) -> Iterator[PlacedEntry]:
             raise BadInput(f"{folder} has no pages of memories: none of {', '.join((_EPISODES, *_PAGES))} is there")
         for path in paths:
             if path != _INDEX:
-                file = tree.read(path)
+                file = tree.file(path)
                 page = re.sub(r"(?:-\d+)?\.md$", "", path)
                 for entry in entries_of(file.decode_text()):
                     # what a person adds to the episodes is a lesson: no session stands behind it
@@ -155,7 +155,7 @@ def _page(draft: Path, path: str, title: str) -> Shards[str]:
 
 
 def _pages(tree: FileTree) -> list[str]:
-    paths = [*tree.names("", ".md"), *(f"{_EPISODES}/{name}" for name in tree.names(_EPISODES, ".md"))]
+    paths = [*tree.file_names("", ".md"), *(f"{_EPISODES}/{name}" for name in tree.file_names(_EPISODES, ".md"))]
     return [path for path in paths if _OURS.fullmatch(path)]
 
 
@@ -187,7 +187,7 @@ def _refuse_foreign(folder: Path, store: Store) -> None:
     if not any(path.is_file() for path in files_of_export(folder, _OURS)):
         return
     with FileTree(folder) as tree:
-        if _INDEX not in tree.names("", ".md") or "<!-- hotset:memories" not in tree.read(_INDEX).decode_text():
+        if _INDEX not in tree.file_names("", ".md") or "<!-- hotset:memories" not in tree.file(_INDEX).decode_text():
             raise BadInput(f"{folder} has pages that hotset did not write; choose an empty folder")
     for each in read_markdown(folder):
         shown = each.entry.title, each.entry.text
