@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import closing
 
@@ -158,6 +159,10 @@ def test_economics_tell_what_each_session_cost_and_saved(shop: Desk):
     assert f"{one['ratio']:.2f}" in told
     assert "compress" in told
     assert name in shop.run("memory", "economics").out
+    assert shop.run("memory", "export", str(shop.home / "files"), "--format", "loki").code == 0
+    written = json.loads((shop.home / "files" / "token_economics.json").read_text())
+    assert (written["session_id"], written["ratio"]) == (name, one["ratio"])
+    assert written["metrics"]["read_tokens"] == one["read_tokens"]
 
 
 def test_why_tells_where_a_memory_comes_from(shop: Desk):

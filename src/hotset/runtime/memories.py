@@ -309,17 +309,17 @@ class Memories:
 
     def export(self, folder: Path, form: str, progress: Progress = silent) -> int:
         """Writes every memory into a folder. Gives how many. Raises `BadInput`."""
-        from hotset.sources.memory.files.exchanging import Form, export_memories  # noqa: PLC0415 - only where somebody asks
+        from hotset.sources.memory.files.exchange import FileFormat, export_memories  # noqa: PLC0415 - only where somebody asks
 
-        return export_memories(self._ground.store(), folder, Form(form), progress).memories
+        return export_memories(self._ground.store(), folder, FileFormat(form), progress)
 
     def import_(self, folder: Path, form: str = "", *, trusted: bool = False, progress: Progress = silent) -> int:
         """Takes in what a folder says; `trusted` where a person stands for it. Gives how many are new or changed."""
-        from hotset.sources.memory.files.exchanging import Form, import_memories  # noqa: PLC0415 - only where somebody asks
+        from hotset.sources.memory.files.exchange import FileFormat, import_memories  # noqa: PLC0415 - only where somebody asks
 
         store = self._ground.open()
         taken = import_memories(
-            store, folder, Form(form) if form else None, now=self._ground.clock(), vouched=trusted, progress=progress
+            store, folder, FileFormat(form) if form else None, now=self._ground.clock(), vouched=trusted, progress=progress
         )
         self._ground.index_them(store)
         return taken.new + taken.changed

@@ -246,27 +246,27 @@ def status(chosen: Chosen, *, as_json: bool) -> int:
     return OK
 
 
-@click.command(epilog=examples("hotset tools graph --format svg -o tools.svg", "hotset tools graph --format json"))
+@click.command(epilog=examples("hotset tools graph | dot -Tsvg > tools.svg", "hotset tools graph --json -o tools.json"))
 @of_project
-@click.option("--format", "form", type=click.Choice(["svg", "dot", "json"]), default="svg", show_default=True)
+@as_json
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of stdout.")
-def graph(chosen: Chosen, form: str, output: Path | None) -> int:
-    """Which tools are used together, resemble each other, or depend on each other."""
-    from hotset.sources.tools.graph_drawing import Picture, to_dot, to_json, to_svg  # noqa: PLC0415 - with the toolbox
+def graph(chosen: Chosen, output: Path | None, *, as_json: bool) -> int:
+    """Which tools are used together, resemble each other, or need each other, in Graphviz's DOT."""
+    from hotset.sources.tools.graph_export import GraphSnapshot, render_dot, render_json  # noqa: PLC0415 - with the toolbox
     from hotset.sources.tools.life import tier  # noqa: PLC0415
 
     with looking(chosen.config()) as toolbox:
         now = time.time()
         tiers = {name: tier(life, now) for name, life in toolbox.registry.lives().items()}
-        picture = Picture(toolbox.graph.tools(), toolbox.graph.edges(), tiers)
-    drawn = {"svg": to_svg, "dot": to_dot, "json": to_json}[form](picture)
-    if not picture.uses:
+        snapshot = GraphSnapshot(toolbox.graph.tools(), toolbox.graph.edges(), tiers)
+    rendered = render_json(snapshot) if as_json else render_dot(snapshot)
+    if not snapshot.uses:
         say(f"no tool was used yet; find one with: {chosen.hint('tools find WORDS')}", quiet=chosen.quiet)
     if output is None:
-        emit(drawn.rstrip("\n"))
+        emit(rendered.rstrip("\n"))
     else:
-        output.write_text(drawn, encoding="utf-8")
-        say(f"{count(len(picture.uses), 'tool')} drawn in {output}", quiet=chosen.quiet)
+        output.write_text(rendered, encoding="utf-8")
+        say(f"{count(len(snapshot.uses), 'tool')} written to {output}", quiet=chosen.quiet)
     return OK
 
 

@@ -17,9 +17,9 @@ from hotset.runtime.reminding import HOW
 from hotset.surfaces.cli.ending import run
 from hotset.surfaces.cli.options import Chosen, of_project
 from hotset.surfaces.cli.terminal import count, size
-from hotset.testing.demo.show import Shown, play
+from hotset.testing.demo.show import DemoResult, play
 from hotset.testing.demo.stage import empty_folder
-from hotset.testing.demo.view import Lines, Screen, screen
+from hotset.testing.demo.view import PlainScreen, Screen, screen
 
 _FOLDER = "demo"
 _NEXT = "Where did we leave off?"
@@ -34,7 +34,7 @@ def demo(chosen: Chosen, once: bool, fast: bool) -> None:
     folder = empty_folder(_beside(config))
     with screen() as live:
         shown = play(folder, live, slowly=not fast and sys.stdout.isatty())
-    _conclude(Lines(), shown, folder, _told_next(replace(config, folder=folder)))
+    _conclude(PlainScreen(), shown, folder, _told_next(replace(config, folder=folder)))
     if once:
         return
     sys.stdout.write(f"\nNow the real thing, for {config.project}:\n\n")
@@ -54,7 +54,7 @@ def _told_next(config: Config) -> Reminder | None:
         return memories.remind(_NEXT, opens=True, max_tokens=config.memory.offer_tokens, how=HOW)
 
 
-def _conclude(out: Screen, shown: Shown, folder: Path, told: Reminder | None) -> None:
+def _conclude(out: Screen, shown: DemoResult, folder: Path, told: Reminder | None) -> None:
     census = shown.held.census
     out.say("\nWhat the window saved, charged by the scripted provider under the rules of a real prompt cache:")
     out.say(
@@ -98,7 +98,7 @@ def _conclude(out: Screen, shown: Shown, folder: Path, told: Reminder | None) ->
     out.say("  hotset wrap claude      (or codex, opencode, aider, goose, anything)")
 
 
-def _went_on(shown: Shown) -> str:
+def _went_on(shown: DemoResult) -> str:
     return "the session went on as one" if len(shown.sessions) == 1 else "the session did NOT go on as one: please report this"
 
 

@@ -21,11 +21,10 @@ from hotset.errors import HotsetError
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.price import Prices
 from hotset.testing import ScriptedUpstream
-from hotset.testing.demo.client import Caller, Heard
 from hotset.testing.demo.holdings import Holdings, look
-from hotset.testing.demo.stage import Proxy, Scripted, replies_in
+from hotset.testing.demo.stage import CallTiming, DemoClient, ProxyProcess, RecordedProvider, replies_in
 from hotset.testing.demo.view import Board, Screen
-from hotset.testing.recording import Recording, Reply, Result, requests, session
+from hotset.testing.recording import RecordedReply, RecordedResult, Recording, requests, session
 from hotset.testing.recording.replay import MODELS
 from hotset.window.price import dollars, price_of
 
@@ -37,7 +36,7 @@ _HELD_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DemoResult:
     """What came of it: measured, all of it."""
 
     calls: int
@@ -55,8 +54,8 @@ class Shown:
     held: Holdings
     byte_equal: bool
     """The largest tool result came back from `hotset recall` as the agent had sent it."""
-    through: Spent
-    direct: Spent
+    through: DemoBill
+    direct: DemoBill
     """What the provider would have charged for the recording, with hotset and without."""
     looks: int
     """How often the model asked to have something back that it had been shown only in part."""
@@ -65,7 +64,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class DemoBill:
     """What a provider with a prompt cache would have charged."""
 
     prompt: int
@@ -73,21 +72,22 @@ class Spent:
     dollars: float
 
     @classmethod
-    def of(cls, usage: Usage) -> Spent:
+    def of(cls, usage: Usage) -> DemoBill:
         price = price_of(MODELS[DialectName.ANTHROPIC], Prices(listed_prices()))
         return cls(usage.input + usage.cache_read + usage.cache_write, dollars(price, usage))
 
 
-def play(folder: Path, screen: Screen, *, slowly: bool) -> Shown:
+def play(folder: Path, screen: Screen, *, slowly: bool) -> DemoResult:
     recording = session()
-    script = Scripted(recording)
+    script = RecordedProvider(recording)
     with (
         ScriptedUpstream(script) as upstream,
-        ScriptedUpstream(plain := Scripted(recording)) as bare,
-        Proxy(folder, upstream.url) as proxy,
+        ScriptedUpstream(plain := RecordedProvider(recording)) as bare,
+        ProxyProcess(folder, upstream.url) as proxy,
     ):
         screen.say(f"A scripted provider on port {upstream.port}; the proxy in process {proxy.pid}, keeping in {folder}.")
-        agent = Agent(folder, screen, Side(Caller(proxy.root), upstream, script), Side(Caller(bare.url), bare, plain), recording)
+        through_proxy = DemoSide(DemoClient(proxy.root), upstream, script)
+        agent = DemoAgent(folder, screen, through_proxy, DemoSide(DemoClient(bare.url), bare, plain), recording)
         bodies = tuple(requests(recording, DialectName.ANTHROPIC))
         middle = len(bodies) // 2
         pause = _WATCHING_SECONDS / len(bodies) if slowly else 0.0
@@ -97,14 +97,14 @@ def play(folder: Path, screen: Screen, *, slowly: bool) -> Shown:
         found = look(folder).done
         screen.say(f"  back after {down:.1f} s; {found} of {heard} replies are on disk; the agent repeats its call, and goes on.")
         agent.play(bodies[middle:], pause)
-        through, direct = Spent.of(upstream.bill), Spent.of(bare.bill)
+        through, direct = DemoBill.of(upstream.bill), DemoBill.of(bare.bill)
         screen.say("The user goes back and says something else: the history branches, nothing is overwritten.")
         agent.call(_ANTHROPIC, _edited(bodies[middle]), "another branch")
         screen.say("Another agent, in the Responses dialect, beside it.")
         for body in islice(requests(recording, DialectName.OPENAI_RESPONSES), _SECOND_CALLS):
             agent.call(_RESPONSES, body, "a second session")
         held = look(folder)
-    return Shown(
+    return DemoResult(
         calls=agent.calls,
         sent=agent.sent,
         added=tuple(agent.added),
@@ -122,22 +122,22 @@ def play(folder: Path, screen: Screen, *, slowly: bool) -> Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class DemoSide:
     """One way to the provider, with a provider of its own at its end."""
 
-    caller: Caller
+    caller: DemoClient
     upstream: ScriptedUpstream
-    script: Scripted
+    script: RecordedProvider
 
-    def call(self, path: str, body: bytes) -> Heard:
+    def call(self, path: str, body: bytes) -> CallTiming:
         self.script.at = replies_in(msgspec.json.decode(body))
         return self.caller.call(path, body)
 
 
-class Agent:
+class DemoAgent:
     """Plays the agent's side, and keeps count of what it sees."""
 
-    def __init__(self, folder: Path, screen: Screen, through: Side, bare: Side, recording: Recording) -> None:
+    def __init__(self, folder: Path, screen: Screen, through: DemoSide, bare: DemoSide, recording: Recording) -> None:
         self._folder = folder
         self._screen = screen
         self._through = through
@@ -174,8 +174,8 @@ class Agent:
                 added=self.added[-1],
                 median=statistics.median(self.added),
                 held=look(self._folder),
-                through=Spent.of(self._through.upstream.bill).dollars,
-                direct=Spent.of(self._bare.upstream.bill).dollars,
+                through=DemoBill.of(self._through.upstream.bill).dollars,
+                direct=DemoBill.of(self._bare.upstream.bill).dollars,
             )
         )
         return heard.session
@@ -190,7 +190,7 @@ class Agent:
 
 
 def _kill_in_mid_call(
-    agent: Agent, body: bytes, *, script: Scripted, upstream: ScriptedUpstream, proxy: Proxy, screen: Screen
+    agent: DemoAgent, body: bytes, *, script: RecordedProvider, upstream: ScriptedUpstream, proxy: ProxyProcess, screen: Screen
 ) -> float:
     script.delay = _HELD_SECONDS
     calling = threading.Thread(target=agent.give_up_on, args=(_ANTHROPIC, body))
@@ -220,8 +220,8 @@ def _byte_equal(folder: Path, held: Holdings, recording: Recording) -> bool:
         return False
     command = [sys.executable, "-m", "hotset", "recall", held.largest.id, "--data", str(folder)]
     recalled = subprocess.run(command, capture_output=True, check=True).stdout
-    return recalled in {step.output.encode() for step in recording.steps if isinstance(step, Result)}
+    return recalled in {step.output.encode() for step in recording.steps if isinstance(step, RecordedResult)}
 
 
-def _doing(reply: Reply) -> str:
+def _doing(reply: RecordedReply) -> str:
     return ", ".join(call.name for call in reply.calls) or "answers the user"

@@ -1,7 +1,8 @@
-"""The stage: a provider that answers as recorded, and the real proxy as a process of its own, which can be killed."""
+"""The stage: the agent's client, a provider that answers as recorded, and the real proxy as a process that can be killed."""
 
 from __future__ import annotations
 
+import http.client
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +27,7 @@ from hotset.testing.upstream.script import Call, Say
 
 _START_SECONDS = 20.0
 _STOP_SECONDS = 10.0
+_CALL_SECONDS = 30.0
 _POLL_SECONDS = 0.01
 _ASSISTANT_ITEMS = ("function_call", "reasoning")
 _LOOK = "look"
@@ -34,7 +37,57 @@ _MARK = ".demo"
 """Says that a folder is the demonstration's own, and may be emptied for the next one."""
 
 
-class Scripted:
+@dataclass(frozen=True, slots=True)
+class CallTiming:
+    """One call, as its client saw it."""
+
+    status: int
+    size: int
+    """Bytes of the reply."""
+    seconds: float
+    session: str
+    turn: int
+    """What the proxy says it was; empty and 0 without one."""
+
+
+class DemoClient:
+    """Calls one base URL over one connection, as agents do."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        parts = urlsplit(root)
+        self._path = parts.path.rstrip("/")
+        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_CALL_SECONDS)
+
+    def call(self, path: str, body: bytes) -> CallTiming:
+        """Raises OSError or HTTPException where the connection breaks; the next call makes a new one."""
+        headers = {
+            "content-type": "application/json",
+            "user-agent": "demo-agent/1.0",
+            "x-api-key": "no-key-needed",
+            "anthropic-version": "2023-06-01",
+        }
+        begun = time.perf_counter()
+        try:
+            self._connection.request("POST", self._path + path, body, headers)
+            response = self._connection.getresponse()
+            size = len(response.read())
+        except (OSError, http.client.HTTPException):
+            self.close()
+            raise
+        return CallTiming(
+            status=response.status,
+            size=size,
+            seconds=time.perf_counter() - begun,
+            session=response.headers.get("x-hotset-session", ""),
+            turn=int(response.headers.get("x-hotset-turn", 0)),
+        )
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class RecordedProvider:
     """Answers each request with what was said at that point of the recording, however often it is asked.
 
     At a few points the model first wants a look at something that was shortened: what it asks for is its hotset's to answer.
@@ -71,7 +124,7 @@ def replies_in(body: dict[str, Any]) -> int:
     return sum(mine and not before for before, mine in pairwise((False, *ours)))
 
 
-class Proxy:
+class ProxyProcess:
     """`hotset up` in a process of its own. It ends with us, in whatever way we end: we hold its stdin."""
 
     root: str

@@ -46,7 +46,7 @@ class Screen(Protocol):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
 
 
-class Lines:
+class PlainScreen:
     """For pipes, logs and tests."""
 
     def show(self, board: Board) -> None:
@@ -67,7 +67,7 @@ class Lines:
         pass
 
 
-class Stage:
+class LiveScreen:
     """For a terminal: a board that stays in its place, with what is said above it."""
 
     def __init__(self) -> None:
@@ -124,4 +124,4 @@ def _drawn(board: Board) -> RenderableType:
 
 
 def screen() -> Screen:
-    return Stage() if sys.stdout.isatty() else Lines()
+    return LiveScreen() if sys.stdout.isatty() else PlainScreen()

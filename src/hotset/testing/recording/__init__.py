@@ -1,7 +1,24 @@
-"""A recorded session of a coding agent, to show and to measure hotset on: `session()`, `requests()`, `script()`."""
+"""A recorded session of a coding agent to demonstrate and measure hotset: `session()`, `requests()`, `script()`."""
 
-from hotset.testing.recording.nouns import Prompt, Recording, Reply, Result, Step, ToolSpec
 from hotset.testing.recording.replay import requests, script
-from hotset.testing.recording.session import session
+from hotset.testing.recording.session import (
+    RecordedPrompt,
+    RecordedReply,
+    RecordedResult,
+    RecordedStep,
+    RecordedTool,
+    Recording,
+    session,
+)
 
-__all__ = ["Prompt", "Recording", "Reply", "Result", "Step", "ToolSpec", "requests", "script", "session"]
+__all__ = [
+    "RecordedPrompt",
+    "RecordedReply",
+    "RecordedResult",
+    "RecordedStep",
+    "RecordedTool",
+    "Recording",
+    "requests",
+    "script",
+    "session",
+]

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from hotset.nouns.message import DialectName
-from hotset.testing.recording.nouns import Prompt, Recording, Reply, Result, Step
+from hotset.testing.recording.session import RecordedPrompt, RecordedReply, RecordedResult, RecordedStep, Recording
 from hotset.testing.upstream import anthropic, chat, responses
 from hotset.testing.upstream.script import Say
 from hotset.testing.upstream.wire import arguments
@@ -30,7 +30,7 @@ def requests(recording: Recording, dialect: DialectName, *, stream: bool = True)
         DialectName.OPENAI_RESPONSES: _responses_body,
     }[dialect]
     for place, step in enumerate(recording.steps):
-        if isinstance(step, Reply):
+        if isinstance(step, RecordedReply):
             yield msgspec.json.encode(write(recording, recording.steps[:place]) | {"stream": stream})
 
 
@@ -39,11 +39,11 @@ def script(recording: Recording) -> tuple[Say, ...]:
     return tuple(Say(text=reply.text, calls=reply.calls) for reply in recording.replies)
 
 
-def _anthropic_body(recording: Recording, history: tuple[Step, ...]) -> dict[str, Any]:
+def _anthropic_body(recording: Recording, history: tuple[RecordedStep, ...]) -> dict[str, Any]:
     """Marked as Claude Code does it: the system prompt, and the newest block of the user, which moves with every call."""
     messages: list[dict[str, Any]] = []
     for step in history:
-        role = "assistant" if isinstance(step, Reply) else "user"
+        role = "assistant" if isinstance(step, RecordedReply) else "user"
         if not messages or messages[-1]["role"] != role:
             messages.append({"role": role, "content": []})
         messages[-1]["content"] += _anthropic_blocks(step)
@@ -61,10 +61,10 @@ def _anthropic_body(recording: Recording, history: tuple[Step, ...]) -> dict[str
     }
 
 
-def _anthropic_blocks(step: Step) -> list[dict[str, Any]]:
-    if isinstance(step, Prompt):
+def _anthropic_blocks(step: RecordedStep) -> list[dict[str, Any]]:
+    if isinstance(step, RecordedPrompt):
         return [{"type": "text", "text": step.text}]
-    if isinstance(step, Result):
+    if isinstance(step, RecordedResult):
         return [{"type": "tool_result", "tool_use_id": anthropic.CALL_PREFIX + step.call, "content": step.output}]
     said = [{"type": "text", "text": step.text}] if step.text else []
     return said + [
@@ -73,7 +73,7 @@ def _anthropic_blocks(step: Step) -> list[dict[str, Any]]:
     ]
 
 
-def _chat_body(recording: Recording, history: tuple[Step, ...]) -> dict[str, Any]:
+def _chat_body(recording: Recording, history: tuple[RecordedStep, ...]) -> dict[str, Any]:
     return {
         "model": MODELS[DialectName.OPENAI_CHAT],
         "messages": [{"role": "system", "content": recording.system}, *map(_chat_message, history)],
@@ -87,10 +87,10 @@ def _chat_body(recording: Recording, history: tuple[Step, ...]) -> dict[str, Any
     }
 
 
-def _chat_message(step: Step) -> dict[str, Any]:
-    if isinstance(step, Prompt):
+def _chat_message(step: RecordedStep) -> dict[str, Any]:
+    if isinstance(step, RecordedPrompt):
         return {"role": "user", "content": step.text}
-    if isinstance(step, Result):
+    if isinstance(step, RecordedResult):
         return {"role": "tool", "tool_call_id": chat.CALL_PREFIX + step.call, "content": step.output}
     message: dict[str, Any] = {"role": "assistant", "content": step.text or None}
     if step.calls:
@@ -105,7 +105,7 @@ def _chat_message(step: Step) -> dict[str, Any]:
     return message
 
 
-def _responses_body(recording: Recording, history: tuple[Step, ...]) -> dict[str, Any]:
+def _responses_body(recording: Recording, history: tuple[RecordedStep, ...]) -> dict[str, Any]:
     """As Codex does it: nothing is stored at the provider, every item is sent again."""
     return {
         "model": MODELS[DialectName.OPENAI_RESPONSES],
@@ -128,10 +128,10 @@ def _responses_body(recording: Recording, history: tuple[Step, ...]) -> dict[str
     }
 
 
-def _responses_items(step: Step) -> list[dict[str, Any]]:
-    if isinstance(step, Prompt):
+def _responses_items(step: RecordedStep) -> list[dict[str, Any]]:
+    if isinstance(step, RecordedPrompt):
         return [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": step.text}]}]
-    if isinstance(step, Result):
+    if isinstance(step, RecordedResult):
         return [{"type": "function_call_output", "call_id": responses.CALL_PREFIX + step.call, "output": step.output}]
     said = (
         [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": step.text}]}] if step.text else []

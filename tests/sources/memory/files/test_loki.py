@@ -20,6 +20,7 @@ from hotset.nouns.memory import (
     Checkpoint,
     Ending,
     Episode,
+    Layer,
     Memory,
     MemoryId,
     MemoryKind,
@@ -32,8 +33,11 @@ from hotset.nouns.memory import (
     Use,
     Used,
 )
+from hotset.nouns.page import SessionId
+from hotset.sources.memory.disclosing.economics import loaded_event
+from hotset.sources.memory.disclosing.unfolding import Load
 from hotset.sources.memory.files.loki import read_loki, write_loki
-from hotset.sources.memory.files.taking import take
+from hotset.sources.memory.files.merge import merge_memories
 from hotset.testing.secrets import planted
 
 _KEPT = tuple(each for each in Standing if each is not Standing.FORGOTTEN)
@@ -58,13 +62,13 @@ def test_an_export_brings_nothing_new_to_its_own_store_and_all_to_another_one_on
         out = Path(folder) / "out"
         exported = write_loki(home, out)
         version = home.memories_after(0, 1000)
-        again = take(home, read_loki(out), place="out", now=5e9)
+        again = merge_memories(home, read_loki(out), place="out", now=5e9)
         assert (again.new, again.changed, again.links, again.kept) == (0, 0, 0, [])
         assert home.memories_after(0, 1000) == version
         other = holding()
-        first = take(other, read_loki(out), place="out", now=5e9)
-        second = take(other, read_loki(out), place="out", now=6e9)
-    assert first.new == len(memories) == exported.memories
+        first = merge_memories(other, read_loki(out), place="out", now=5e9)
+        second = merge_memories(other, read_loki(out), place="out", now=6e9)
+    assert first.new == len(memories) == exported
     assert (second.new, second.changed, second.same, second.links, second.kept) == (0, 0, len(memories), 0, [])
     for memory in other.memories():
         assert memory.trust is Trust.OUTSIDE
@@ -93,7 +97,9 @@ def test_the_layout_is_the_one_that_its_users_know(tmp_path: Path):
     store = holding(memories, [MemoryLink(pattern.id, episode.id, Relation.DERIVED_FROM)])
     store.keep(Remembered(uses=(Use(alone.id, Used.READ, 1_767_700_000.0),))).result()
     out = tmp_path / "memory"
-    write_loki(store, out, economics={"session_id": "s", "metrics": {"ratio": 0.1}})
+    for layer, tokens in ((Layer.INDEX, 300), (Layer.FULL, 500)):
+        store.keep(loaded_event(Load(layer, tokens), 1_767_700_000.0, available=2000, session=SessionId("s1"))).result()
+    write_loki(store, out)
     names = sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file())
     procedure = next(each.id for each in memories if each.kind is MemoryKind.PROCEDURE)
     assert names == sorted(
@@ -122,11 +128,39 @@ def test_the_layout_is_the_one_that_its_users_know(tmp_path: Path):
     assert (told["pattern"], told["source_episodes"]) == ("Tokens are signed", [episode.id])
     (told,) = json.loads((out / "semantic/facts.json").read_text())["facts"]
     assert told["usage_count"] == 1
+    economics = json.loads((out / "token_economics.json").read_text())
+    assert (economics["session_id"], economics["ratio"], economics["savings_percent"]) == ("s1", 0.6, 60.0)
+    assert economics["metrics"] == {
+        "discovery_tokens": 300,
+        "read_tokens": 500,
+        "layer1_loads": 1,
+        "layer2_loads": 0,
+        "layer3_loads": 1,
+        "cache_hits": 0,
+        "cache_misses": 0,
+    }
+    assert [(each["action_type"], each["priority"]) for each in economics["thresholds_triggered"]] == [
+        ("compress_layer3", 1),
+        ("reorganize_topic_index", 4),
+    ]
     everything = "".join(path.read_text() for path in out.rglob("*") if path.is_file())
     assert "No more" not in everything
     assert (out / "skills" / f"release-it-{procedure}.md").read_text().startswith("# Skill: Release it!\n")
     modes = {stat.S_IMODE(path.stat().st_mode) for path in (out, *out.rglob("*"))}
     assert modes == {0o600, 0o700}
+
+
+def test_the_economics_are_those_of_the_latest_session_that_was_shown_memories(tmp_path: Path):
+    store = holding([fact("one")])
+    write_loki(store, tmp_path / "before")
+    assert not (tmp_path / "before/token_economics.json").exists()
+    for session, tokens, now in (("early", 10, 1e9), ("late", 20, 2e9), ("late", 30, 2e9 + 1), (None, 40, 3e9)):
+        load = Load(Layer.INDEX, tokens)
+        store.keep(loaded_event(load, now, available=0, session=SessionId(session) if session else None)).result()
+    write_loki(store, tmp_path / "after")
+    told = json.loads((tmp_path / "after/token_economics.json").read_text())
+    assert (told["session_id"], told["started_at"]) == ("late", "2033-05-18T03:33:20Z")
+    assert (told["metrics"]["discovery_tokens"], told["ratio"], told["savings_percent"]) == (50, 999.99, 100.0)
 
 
 def test_the_same_store_gives_the_same_bytes_and_replaces_its_own_export(tmp_path: Path):
@@ -310,14 +344,14 @@ def test_files_of_others_are_understood(tmp_path: Path):
 def test_files_of_others_come_in_once_and_what_they_change_later_comes_in_too(tmp_path: Path):
     folder = _written_by_others(tmp_path)
     store = holding()
-    first = take(store, read_loki(tmp_path), place="memory", now=1e9)
+    first = merge_memories(store, read_loki(tmp_path), place="memory", now=1e9)
     assert (first.new, first.waiting) == (13, 3)
     os.utime(folder / "semantic/patterns.json", (1, 1))
-    second = take(store, read_loki(tmp_path), place="memory", now=2e9)
+    second = merge_memories(store, read_loki(tmp_path), place="memory", now=2e9)
     assert (second.new, second.changed, second.links, second.kept) == (0, 0, 0, [])
     path = folder / "semantic/patterns.json"
     path.write_text(path.read_text().replace("Better", "Better still"))
-    third = take(store, read_loki(tmp_path), place="memory", now=3e9)
+    third = merge_memories(store, read_loki(tmp_path), place="memory", now=3e9)
     assert (third.new, third.changed) == (0, 1)
     assert store.memory(MemoryId("sem-002")).text == "Better still"
     assert store.memory(MemoryId("sem-002")).version == 2
@@ -326,12 +360,12 @@ def test_files_of_others_come_in_once_and_what_they_change_later_comes_in_too(tm
 def test_a_person_who_vouches_makes_them_count_and_a_later_import_without_that_takes_nothing_back(tmp_path: Path):
     _written_by_others(tmp_path)
     store = holding()
-    take(store, read_loki(tmp_path), place="memory", now=1e9)
-    vouched = take(store, read_loki(tmp_path), place="memory", now=2e9, vouched=True)
+    merge_memories(store, read_loki(tmp_path), place="memory", now=1e9)
+    vouched = merge_memories(store, read_loki(tmp_path), place="memory", now=2e9, vouched=True)
     assert (vouched.new, vouched.changed) == (0, 13)
     assert {(each.trust, each.standing) for each in store.memories()} == {(Trust.PERSON, Standing.ACTIVE)}
     for how in (True, False):
-        again = take(store, read_loki(tmp_path), place="memory", now=3e9, vouched=how)
+        again = merge_memories(store, read_loki(tmp_path), place="memory", now=3e9, vouched=how)
         assert (again.new, again.changed, again.same) == (0, 0, 13)
 
 
@@ -342,7 +376,7 @@ def test_a_file_cannot_replace_or_confirm_what_is_known_here(tmp_path: Path):
     new = made(MemoryKind.PITFALL, "Never look", Pitfall("looking"), trust=Trust.PERSON, pinned=True)
     forged.keep(Remembered(memories=(new,), links=(MemoryLink(new.id, ours.id, Relation.SUPERSEDES),))).result()
     write_loki(forged, tmp_path / "evil")
-    taken = take(store, read_loki(tmp_path / "evil"), place="evil", now=2e9)
+    taken = merge_memories(store, read_loki(tmp_path / "evil"), place="evil", now=2e9)
     assert taken.kept == [ours.id]
     assert store.memory(ours.id) == ours
     assert (store.memory(new.id).standing, store.memory(new.id).trust) == (Standing.CANDIDATE, Trust.OUTSIDE)
@@ -357,7 +391,7 @@ def test_what_was_forgotten_or_corrected_here_stays_so(tmp_path: Path):
     corrected = fact("two", text="two, corrected", version=2)
     store.keep(Remembered(memories=(fact("one", version=2, standing=Standing.FORGOTTEN), corrected))).result()
     for vouched in (False, True):
-        taken = take(store, read_loki(tmp_path / "out"), place="out", now=2e9, vouched=vouched)
+        taken = merge_memories(store, read_loki(tmp_path / "out"), place="out", now=2e9, vouched=vouched)
         assert (taken.new, taken.changed, taken.same) == (0, 0, 2)
     assert store.memory(one.id).standing is Standing.FORGOTTEN
     assert store.memory(two.id).text == "two, corrected"
@@ -369,8 +403,8 @@ def test_an_edit_of_an_export_is_heard_when_somebody_vouches_for_it(tmp_path: Pa
     write_loki(store, tmp_path / "out")
     path = tmp_path / "out/semantic/facts.json"
     path.write_text(path.read_text().replace('"pattern": "The port is 80"', '"pattern": "The port is 8080"'))
-    assert take(store, read_loki(tmp_path / "out"), place="out", now=2e9).kept == [one.id]
-    assert take(store, read_loki(tmp_path / "out"), place="out", now=2e9, vouched=True).changed == 1
+    assert merge_memories(store, read_loki(tmp_path / "out"), place="out", now=2e9).kept == [one.id]
+    assert merge_memories(store, read_loki(tmp_path / "out"), place="out", now=2e9, vouched=True).changed == 1
     assert store.memory(one.id).text == "The port is 8080"
     assert store.memory(one.id).trust is Trust.PERSON
 
@@ -416,7 +450,7 @@ def test_a_file_that_cannot_be_used_is_named_and_nothing_is_taken(tmp_path: Path
     _damage(folder / name, how)
     store = holding()
     with pytest.raises(BadInput, match=Path(name).name):
-        take(store, read_loki(tmp_path), place="memory", now=1e9)
+        merge_memories(store, read_loki(tmp_path), place="memory", now=1e9)
     assert list(store.memories()) == []
 
 
@@ -438,7 +472,7 @@ def test_strange_values_are_passed_over(tmp_path: Path):
     assert len({each.id for each in found}) == len(found)
     assert all(0 <= each.confidence <= 1 and len(each.text) <= 20_000 for each in found)
     store = holding()
-    assert take(store, found, place="memory", now=1e9).new == len(found)
+    assert merge_memories(store, found, place="memory", now=1e9).new == len(found)
 
 
 def test_what_is_no_folder_of_memories_is_a_sentence(tmp_path: Path):

@@ -16,8 +16,7 @@ from hotset.errors import BadInput
 from hotset.nouns.deposit import Remembered
 from hotset.nouns.memory import Episode, MemoryKind, Pitfall, Procedure, Standing, Trust
 from hotset.sources.memory.files.entries import entries_of, entry_text, shown_of
-from hotset.sources.memory.files.markdown import read_markdown, write_markdown
-from hotset.sources.memory.files.markdown_taking import take_markdown
+from hotset.sources.memory.files.markdown import merge_markdown, read_markdown, write_markdown
 from hotset.testing.secrets import planted
 
 _SHOWN = (Standing.ACTIVE, Standing.CANDIDATE, Standing.SUPERSEDED)
@@ -42,9 +41,9 @@ def test_an_export_that_nobody_edited_changes_nothing(written):
     shown = [memory for memory in written if memory.standing in _SHOWN]
     with TemporaryDirectory() as folder:
         out = Path(folder) / "out"
-        assert write_markdown(store, out).memories == len(shown)
+        assert write_markdown(store, out) == len(shown)
         before = store.memories_after(0, 1000)
-        taken = take_markdown(store, out, now=5e9)
+        taken = merge_markdown(store, out, now=5e9)
         write_markdown(store, out)
     assert (taken.new, taken.changed, taken.same, taken.kept) == (0, 0, len(shown), [])
     assert store.memories_after(0, 1000) == before
@@ -89,14 +88,14 @@ def test_an_edit_becomes_a_version_in_the_words_of_a_person(tmp_path: Path):
     facts = tmp_path / "out/facts.md"
     _edit(facts, "-->\nThe port is 80\n", "-->\nThe port is 8080\n")
     _edit(facts, "## Releases are on Tuesdays", "## Release day")
-    taken = take_markdown(store, tmp_path / "out", now=2e9)
+    taken = merge_markdown(store, tmp_path / "out", now=2e9)
     assert (taken.new, taken.changed, taken.kept) == (0, 2, [])
     port = store.memory(fact("The port is 80").id)
     assert (port.text, port.title, port.trust, port.version) == ("The port is 8080", "The port is 80", Trust.PERSON, 2)
     assert port.run == taken.run
     day = store.memory(fact("Releases are on Tuesdays").id)
     assert (day.title, day.text) == ("Release day", "Releases are on Tuesdays")
-    again = take_markdown(store, tmp_path / "out", now=3e9)
+    again = merge_markdown(store, tmp_path / "out", now=3e9)
     assert (again.new, again.changed, again.kept) == (0, 0, [])
     write_markdown(store, tmp_path / "out")
     assert "The port is 8080" in facts.read_text()
@@ -106,7 +105,7 @@ def test_what_a_person_edits_counts_and_its_short_form_says_no_more_than_the_tex
     store = _exported(tmp_path / "out")
     _edit(tmp_path / "out/procedures.md", "-->\nRelease\n1. tag\n2. push", "-->\nRelease\n1. test\n2. tag\n3. push")
     _edit(tmp_path / "out/pitfalls.md", "Instead: pass it in", "Instead: use a fake")
-    take_markdown(store, tmp_path / "out", now=2e9)
+    merge_markdown(store, tmp_path / "out", now=2e9)
     (procedure,) = store.memories(frozenset({MemoryKind.PROCEDURE}))
     assert procedure.detail == Procedure("", ("test", "tag", "push"))
     assert procedure.standing is Standing.ACTIVE
@@ -120,7 +119,7 @@ def test_words_beside_the_markers_and_lost_markers_are_part_of_the_entry(tmp_pat
     port, day = fact("The port is 80").id, fact("Releases are on Tuesdays").id
     _edit(page, f"<!-- hotset:end {port} -->\n", "")
     _edit(page, f"<!-- hotset:end {day} -->\n", f"<!-- hotset:end {day} -->\n\nUnless it rains.\n")
-    taken = take_markdown(store, tmp_path / "out", now=2e9)
+    taken = merge_markdown(store, tmp_path / "out", now=2e9)
     assert (taken.changed, taken.same) == (1, 4)
     assert store.memory(day).text == "Releases are on Tuesdays\n\nUnless it rains."
     assert store.memory(port).version == 1
@@ -130,7 +129,7 @@ def test_an_entry_that_is_missing_is_not_forgotten(tmp_path: Path):
     store = _exported(tmp_path / "out")
     (tmp_path / "out/facts.md").write_text("# Facts\n")
     (tmp_path / "out/pitfalls.md").unlink()
-    taken = take_markdown(store, tmp_path / "out", now=2e9)
+    taken = merge_markdown(store, tmp_path / "out", now=2e9)
     assert (taken.new, taken.changed) == (0, 0)
     assert store.memory(fact("The port is 80").id).standing is Standing.ACTIVE
 
@@ -139,15 +138,15 @@ def test_a_new_entry_is_nobodys_word_until_somebody_vouches_for_it(tmp_path: Pat
     store = _exported(tmp_path / "out")
     with (tmp_path / "out/procedures.md").open("a") as file:
         file.write("\n## Deploy\n\n1. look\n2. push\n\n## Always look twice\n")
-    taken = take_markdown(store, tmp_path / "out", now=2e9)
+    taken = merge_markdown(store, tmp_path / "out", now=2e9)
     assert (taken.new, taken.waiting) == (2, 2)
     new = [memory for memory in store.memories(frozenset({MemoryKind.PROCEDURE})) if memory.title == "Deploy"]
     assert [(memory.trust, memory.standing, memory.detail) for memory in new] == [
         (Trust.OUTSIDE, Standing.CANDIDATE, Procedure("Deploy", ("look", "push")))
     ]
-    assert take_markdown(store, tmp_path / "out", now=3e9).new == 0
+    assert merge_markdown(store, tmp_path / "out", now=3e9).new == 0
     other = holding()
-    assert take_markdown(other, tmp_path / "out", now=2e9, vouched=True).new == 7
+    assert merge_markdown(other, tmp_path / "out", now=2e9, vouched=True).new == 7
     assert {memory.trust for memory in other.memories()} == {Trust.PERSON}
 
 
@@ -156,7 +155,7 @@ def test_a_page_that_this_store_did_not_write_cannot_change_its_memories(tmp_pat
     page = tmp_path / "out/facts.md"
     page.write_text(re.sub(r"(hotset:begin \S+ 1) \w+", r"\1 0123456789abcdef", page.read_text()))
     _edit(page, "-->\nThe port is 80\n", "-->\nThe port is 666\n")
-    taken = take_markdown(store, tmp_path / "out", now=2e9)
+    taken = merge_markdown(store, tmp_path / "out", now=2e9)
     assert taken.kept == [fact("The port is 80").id]
     assert store.memory(fact("The port is 80").id).text == "The port is 80"
 
@@ -168,7 +167,7 @@ def test_an_edit_of_what_was_changed_or_forgotten_meanwhile_is_told_and_not_made
     store.keep(Remembered(memories=(newer, fact("Releases are on Tuesdays", version=2, standing=Standing.FORGOTTEN)))).result()
     _edit(tmp_path / "out/facts.md", "-->\nThe port is 80\n", "-->\nThe port is 8080\n")
     _edit(tmp_path / "out/facts.md", "-->\nReleases are on Tuesdays\n", "-->\nReleases are on Fridays\n")
-    taken = take_markdown(store, tmp_path / "out", now=2e9)
+    taken = merge_markdown(store, tmp_path / "out", now=2e9)
     assert sorted(taken.kept) == sorted([port.id, day.id])
     assert store.memory(port.id) == newer
 
@@ -179,7 +178,7 @@ def test_edits_that_were_not_imported_are_not_written_over(tmp_path: Path):
     with pytest.raises(BadInput, match=r"facts\.md has edits that were not imported"):
         write_markdown(store, tmp_path / "out")
     assert "8080" in (tmp_path / "out/facts.md").read_text()
-    take_markdown(store, tmp_path / "out", now=2e9)
+    merge_markdown(store, tmp_path / "out", now=2e9)
     write_markdown(store, tmp_path / "out")
 
 
@@ -198,7 +197,7 @@ def test_a_long_page_goes_on_in_another_one(tmp_path: Path):
     write_markdown(store, tmp_path / "out")
     assert (tmp_path / "out/facts-2.md").exists()
     assert len(list(read_markdown(tmp_path / "out"))) == 25
-    assert take_markdown(store, tmp_path / "out", now=2e9).same == 25
+    assert merge_markdown(store, tmp_path / "out", now=2e9).same == 25
 
 
 def test_secrets_are_not_written(tmp_path: Path):
@@ -214,7 +213,7 @@ def test_a_page_that_cannot_be_read_is_named_and_nothing_is_taken(tmp_path: Path
     _edit(tmp_path / "out/facts.md", "-->\nThe port is 80\n", "-->\nThe port is 8080\n")
     (tmp_path / "out/pitfalls.md").write_bytes(b"caf\xe9")
     with pytest.raises(BadInput, match=r"pitfalls\.md is not UTF-8"):
-        take_markdown(store, tmp_path / "out", now=2e9)
+        merge_markdown(store, tmp_path / "out", now=2e9)
     assert store.memory(fact("The port is 80").id).version == 1
     with pytest.raises(BadInput, match="no pages of memories"):
-        take_markdown(store, tmp_path, now=2e9)
+        merge_markdown(store, tmp_path, now=2e9)

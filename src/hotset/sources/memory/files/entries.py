@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from hotset.nouns.memory import Ending, Memory, MemoryId, Standing
-from hotset.sources.memory.files.shapes import told_day
+from hotset.sources.memory.files.loki_items import iso_day
 from hotset.sources.memory.naming import is_memory_id
 
 _UNTITLED = "Untitled"
@@ -33,7 +33,7 @@ _STANDINGS = {Standing.CANDIDATE: "waits for confirmation", Standing.SUPERSEDED:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PageEntry:
     title: str
     text: str
     id: MemoryId | None = None
@@ -50,15 +50,13 @@ def entry_text(memory: Memory) -> str:
     title, text = shown_of(memory)
     ending = memory.ending.value if memory.ending is not Ending.UNKNOWN else ""
     topics = " ".join(", ".join(memory.topics).split())
-    about = " · ".join(
-        filter(None, (f"`{memory.id}`", told_day(memory.created), topics, ending, _STANDINGS.get(memory.standing)))
-    )
+    about = " · ".join(filter(None, (f"`{memory.id}`", iso_day(memory.created), topics, ending, _STANDINGS.get(memory.standing))))
     marker = f"<!-- hotset:begin {memory.id} {memory.version} {hash_of(title, text)} -->"
     body = f"{_escaped(text)}\n" if text else ""
     return f"## {title}\n\n{about}\n\n{marker}\n{body}<!-- hotset:end {memory.id} -->\n"
 
 
-def entries_of(page: str) -> Iterator[Entry]:
+def entries_of(page: str) -> Iterator[PageEntry]:
     """In their order. What stands above the first heading is an entry too, unless hotset wrote it."""
     for title, lines in _sections(_plain(page).split("\n")):
         if (entry := _entry(title, lines)) is not None:
@@ -89,11 +87,7 @@ def _escaped(text: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    def undone(found: re.Match[str]) -> str:
-        sign = found[1]
-        return ("<" if sign == "&lt;" else sign.replace("&amp;", "&", 1) if sign != "<" else sign) + "!-- hotset:"
-
-    return _MARKER.sub(undone, text)
+    return _MARKER.sub(lambda found: ("<" if len(found[1]) < 5 else found[1].replace("&amp;", "&", 1)) + "!-- hotset:", text)
 
 
 def _sections(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
@@ -121,7 +115,7 @@ def _closed(lines: list[str], begin: int) -> int:
     return begin
 
 
-def _entry(title: str, lines: list[str]) -> Entry | None:
+def _entry(title: str, lines: list[str]) -> PageEntry | None:
     """None where a person wrote nothing there."""
     said: list[str] = []
     marker: re.Match[str] | None = None
@@ -136,8 +130,8 @@ def _entry(title: str, lines: list[str]) -> Entry | None:
         return None
     title = " ".join(title.split()) or " ".join(text.split("\n", 1)[0].lstrip("#").split())[:160] or _UNTITLED
     if marker is None or not is_memory_id(marker[1]):
-        return Entry(title, text or title)
-    return Entry(title, text, MemoryId(marker[1]), int(marker[2]), marker[3])
+        return PageEntry(title, text or title)
+    return PageEntry(title, text, MemoryId(marker[1]), int(marker[2]), marker[3])
 
 
 def _is_ours(line: str, *, inside: bool) -> bool:

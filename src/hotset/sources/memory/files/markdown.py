@@ -1,35 +1,48 @@
-"""Memories as Markdown that people read and edit: a page a kind, episodes by month, and an index."""
+"""Memories as Markdown that people read and edit: a page a kind, episodes by month, and an index.
+
+An edit comes back as a new version of the memory, an addition as a new one.
+"""
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 
 from hotset.errors import BadInput
-from hotset.nouns.memory import Memory, MemoryId, MemoryKind, Standing
+from hotset.nouns.deposit import Remembered
+from hotset.nouns.memory import (
+    DETAILS,
+    Detail,
+    Episode,
+    Memory,
+    MemoryId,
+    MemoryKind,
+    Pitfall,
+    Procedure,
+    Provenance,
+    Standing,
+    Trust,
+)
 from hotset.nouns.progress import Progress, silent
-from hotset.sources.memory.files.entries import Entry, entries_of, entry_text, shown_of
-from hotset.sources.memory.files.loki_writing import Exported
-from hotset.sources.memory.files.shapes import sealed, told_day
+from hotset.sources.memory.files.entries import PageEntry, entries_of, entry_text, hash_of, shown_of
+from hotset.sources.memory.files.file_tree import FileTree, Shards, files_of_export, whole_folder, write_file
+from hotset.sources.memory.files.kinds import EPISODE, KINDS, LEARNING, sealed
+from hotset.sources.memory.files.loki_items import iso_day
+from hotset.sources.memory.files.merge import BATCH, MergeReport, run_of
 from hotset.sources.memory.files.survey import Survey
-from hotset.sources.memory.files.tree import Draft, Tree, as_text, whole_folder
 from hotset.sources.memory.naming import kind_of, memory_id
 from hotset.store.port import Store
+from hotset.tokens import count
 
-_PAGES = {
-    MemoryKind.FACT: "facts",
-    MemoryKind.PROCEDURE: "procedures",
-    MemoryKind.PITFALL: "pitfalls",
-    MemoryKind.LEDGER: "ledgers",
-    MemoryKind.HANDOFF: "handoffs",
-    MemoryKind.LEARNING: "learnings",
-}
-_EPISODES = "episodes"
+_PAGES = ("facts", "procedures", "pitfalls", "ledgers", "handoffs", "learnings")  # in the order of the index
+_KINDS = {form.page: kind for kind, form in KINDS.items()}
+_EPISODES = KINDS[EPISODE].page
 _INDEX = "index.md"
-_TOLD = frozenset({Standing.ACTIVE, Standing.CANDIDATE, Standing.SUPERSEDED})
+_EXPORTED = frozenset({Standing.ACTIVE, Standing.CANDIDATE, Standing.SUPERSEDED})
 _PAGE_BYTES = 1024 * 1024  # what an editor opens at once; more goes on in `facts-2.md`
 _TOPICS = 200
 _EVERY = 200
@@ -37,124 +50,117 @@ _NOTE = (
     "<!-- hotset:memories. Titles and texts can be edited; `hotset memory import` brings the edits back. "
     "To forget one, use `hotset memory forget`: an entry that is missing here is not forgotten. -->"
 )
-_OURS = re.compile(rf"index\.md|(?:{'|'.join(_PAGES.values())})(?:-\d+)?\.md|{_EPISODES}/(?:\d{{4}}-\d\d|undated)(?:-\d+)?\.md")
+_OURS = re.compile(rf"index\.md|(?:{'|'.join(_PAGES)})(?:-\d+)?\.md|{_EPISODES}/(?:\d{{4}}-\d\d|undated)(?:-\d+)?\.md")
+_STEP = re.compile(r"\s*\d+[.)]\s+(.*\S)\s*")
+_DATED = re.compile(r"ep-(\d{4}-\d\d-\d\d)-")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """An entry, and where it stands."""
+class PlacedEntry:
+    """An entry, its kind of memory, and the page on which it stands."""
 
-    entry: Entry
+    entry: PageEntry
     kind: MemoryKind
     place: str
 
+    @property
+    def id(self) -> MemoryId:
+        """Its own; for an entry without one, the same for the same words."""
+        return self.entry.id or memory_id(self.kind, f"markdown\0{self.entry.title}\0{self.entry.text}")
 
-def write_markdown(store: Store, folder: Path, progress: Progress = silent) -> Exported:
+
+def write_markdown(store: Store, folder: Path, progress: Progress = silent) -> int:
     """All memories but forgotten and merged ones, in place of an earlier export. Whole or not at all.
 
-    Raises `BadInput` where something else is there, or edits that were not imported; `StoreFailed` where it cannot be written.
+    Gives how many. Raises `BadInput` where something else is there, or edits that were not imported, and `StoreFailed` where
+    it cannot be written.
     """
     with whole_folder(folder, lambda there: _refuse_foreign(there, store)) as draft:
-        survey = Survey()
-        pages: dict[str, int] = {}
-        for kind, name in _PAGES.items():
-            page = _Page(draft, name, name.capitalize())
-            for memory in store.memories(frozenset({kind}), _TOLD):
-                _add(page, memory, survey, progress)
-            pages[name] = page.close()
-        pages |= _write_episodes(store, draft, survey, progress)
-        draft.write(_INDEX, _index(pages, survey).encode())
+        survey, pages, episodes = Survey(), {}, {}
+        for name in _PAGES:
+            memories = store.memories(frozenset({_KINDS[name]}), _EXPORTED)
+            pages[name] = _write_page(_page(draft, name, name.capitalize()), memories, survey, progress)
+        dated = sorted((memory.created, memory.id) for memory in store.memories(frozenset({EPISODE}), _EXPORTED))
+        for month, ids in groupby(dated, key=lambda each: _month(each[0])):  # only ids are held
+            page = _page(draft, f"{_EPISODES}/{month}", f"Episodes, {month}")
+            episodes[f"{_EPISODES}/{month}"] = _write_page(page, (store.memory(id) for _, id in ids), survey, progress)
+        write_file(draft, _INDEX, _index(pages | dict(reversed(episodes.items())), survey).encode())
         progress("memories", survey.count, survey.count)
-        return Exported(survey.count, 0)
+        return survey.count
 
 
-def read_markdown(folder: Path) -> Iterator[Found]:
+def read_markdown(folder: Path) -> Iterator[PlacedEntry]:
     """The entries of all pages, edited or not. Raises `BadInput`, which names the file that cannot be used."""
-    with Tree(folder) as tree:
+    with FileTree(folder) as tree:
         paths = _pages(tree)
         if not paths:
-            names = ", ".join((_EPISODES, *_PAGES.values()))
-            raise BadInput(f"{folder} has no pages of memories: none of {names} is there")
+            raise BadInput(f"{folder} has no pages of memories: none of {', '.join((_EPISODES, *_PAGES))} is there")
         for path in paths:
             if path != _INDEX:
-                read = tree.read(path)
-                for entry in entries_of(as_text(read)):
-                    yield Found(entry, _kind(entry, path), read.place)
+                file = tree.file(path)
+                page = re.sub(r"(?:-\d+)?\.md$", "", path)
+                for entry in entries_of(file.decode_text()):
+                    # what a person adds to the episodes is a lesson: no session stands behind it
+                    kind = (kind_of(entry.id) if entry.id else None) or _KINDS.get(page, LEARNING)
+                    if kind in KINDS:
+                        yield PlacedEntry(entry, kind, file.place)
 
 
 def has_pages(folder: Path) -> bool:
-    with Tree(folder) as tree:
+    with FileTree(folder) as tree:
         return bool(_pages(tree))
 
 
-def new_id(found: Found) -> MemoryId:
-    """Of an entry that has none: the same for the same words."""
-    return memory_id(found.kind, f"markdown\0{found.entry.title}\0{found.entry.text}")
+def merge_markdown(store: Store, folder: Path, *, now: float, vouched: bool = False, progress: Progress = silent) -> MergeReport:
+    """Edits become new versions, by a person; an entry that is missing changes nothing. Done again, it does nothing.
+
+    An edit counts where its marker fits what this store wrote. Entries that are new here are not trusted unless `vouched`: see
+    `merge`. All pages are read before anything is written. Raises `BadInput` and what the store raises.
+    """
+    total = sum(1 for _ in read_markdown(folder))
+    place = folder.expanduser().resolve().name
+    report = MergeReport(run_of(place, now))
+    batch: dict[MemoryId, Memory] = {}
+    for done, found in enumerate(read_markdown(folder), 1):
+        if done % BATCH == 0 or done == total:
+            progress("memories", done, total)
+        memory = _merged(store, found, report, now, place, vouched=vouched)
+        if memory is not None and memory.id not in batch:
+            memory = sealed(memory)
+            batch[memory.id] = replace(memory, tokens=count(memory.text), time=now, run=report.run)
+        if batch and (len(batch) == BATCH or done == total):
+            store.keep(Remembered(memories=tuple(batch.values()))).result()
+            batch = {}
+    return report
 
 
-def _pages(tree: Tree) -> list[str]:
-    paths = [*tree.names("", (".md",)), *(f"{_EPISODES}/{name}" for name in tree.names(_EPISODES, (".md",)))]
+def _write_page(page: Shards[str], memories: Iterable[Memory], survey: Survey, progress: Progress) -> int:
+    """Writes a page, if there is anything for it. Gives the number of entries."""
+    for each in memories:
+        memory = sealed(each)
+        text = entry_text(memory)
+        page.add(text, len(text))
+        survey.add(memory)
+        survey.count += 1
+        if survey.count % _EVERY == 0:
+            progress(f"{memory.kind}s", survey.count, 0)
+    if page.count:
+        page.close()
+    return page.count
+
+
+def _page(draft: Path, path: str, title: str) -> Shards[str]:
+    head = f"# {title}\n\n{_NOTE}\n"
+    return Shards(draft, f"{path}.md", _PAGE_BYTES, lambda entries: "\n".join((head, *entries)).encode())
+
+
+def _pages(tree: FileTree) -> list[str]:
+    paths = [*tree.file_names("", ".md"), *(f"{_EPISODES}/{name}" for name in tree.file_names(_EPISODES, ".md"))]
     return [path for path in paths if _OURS.fullmatch(path)]
 
 
-class _Page:
-    def __init__(self, draft: Draft, path: str, title: str) -> None:
-        self._draft = draft
-        self._path = path
-        self._title = title
-        self._entries: list[str] = []
-        self._bytes = 0
-        self._files = 0
-        self._count = 0
-
-    def add(self, entry: str) -> None:
-        if self._entries and self._bytes + len(entry) > _PAGE_BYTES:
-            self._put()
-        self._entries.append(entry)
-        self._bytes += len(entry)
-        self._count += 1
-
-    def close(self) -> int:
-        """How many entries there are."""
-        if self._entries:
-            self._put()
-        return self._count
-
-    def _put(self) -> None:
-        self._files += 1
-        name = self._path if self._files == 1 else f"{self._path}-{self._files}"
-        self._draft.write(f"{name}.md", "\n".join((f"# {self._title}\n\n{_NOTE}\n", *self._entries)).encode())
-        self._entries, self._bytes = [], 0
-
-
-def _add(page: _Page, memory: Memory, survey: Survey, progress: Progress) -> None:
-    memory = sealed(memory)
-    page.add(entry_text(memory))
-    survey.add(memory)
-    survey.count += 1
-    if survey.count % _EVERY == 0:
-        progress(f"{memory.kind}s", survey.count, 0)
-
-
-def _write_episodes(store: Store, draft: Draft, survey: Survey, progress: Progress) -> dict[str, int]:
-    """Newest month first in the index, oldest first on its page; only their ids are kept in mind."""
-    dated = sorted((memory.created, memory.id) for memory in store.memories(frozenset({MemoryKind.EPISODE}), _TOLD))
-    pages: dict[str, int] = {}
-    page, month = None, ""
-    for created, id in dated:
-        if page is None or _month(created) != month:
-            if page is not None:
-                pages[f"{_EPISODES}/{month}"] = page.close()
-            month = _month(created)
-            page = _Page(draft, f"{_EPISODES}/{month}", f"Episodes, {month}")
-        _add(page, store.memory(id), survey, progress)
-    if page is not None:
-        pages[f"{_EPISODES}/{month}"] = page.close()
-    return dict(reversed(pages.items()))
-
-
 def _month(created: float) -> str:
-    day = told_day(created)
+    day = iso_day(created)
     return day[:7] if day[0].isdigit() else day
 
 
@@ -178,29 +184,94 @@ def _line(text: str) -> str:
 
 def _refuse_foreign(folder: Path, store: Store) -> None:
     """An export of ours may be replaced, once all that a person wrote into it is in the store."""
-    found = sorted(Path(where) / name for where, folders, files in os.walk(folder) for name in (*folders, *files))
-    for path in found:
-        if path.is_symlink() or (not path.is_dir() and not _OURS.fullmatch(path.relative_to(folder).as_posix())):
-            raise BadInput(f"{folder} has something else in it ({path.relative_to(folder)}); choose an empty folder")
-    if not any(path.is_file() for path in found):
+    if not any(path.is_file() for path in files_of_export(folder, _OURS)):
         return
-    with Tree(folder) as tree:
-        if _INDEX not in tree.names("", (".md",)) or "<!-- hotset:memories" not in as_text(tree.read(_INDEX)):
+    with FileTree(folder) as tree:
+        if _INDEX not in tree.file_names("", ".md") or "<!-- hotset:memories" not in tree.file(_INDEX).decode_text():
             raise BadInput(f"{folder} has pages that hotset did not write; choose an empty folder")
     for each in read_markdown(folder):
-        if each.entry.edited and not _is_here(store, each):
+        shown = each.entry.title, each.entry.text
+        if each.entry.edited and shown not in map(shown_of, store.memory_versions(each.id)):
             page = each.place.split("/", 1)[1]
             raise BadInput(f"{folder / page} has edits that were not imported ({each.entry.title[:60]!r}); import them first")
 
 
-def _is_here(store: Store, found: Found) -> bool:
+def _merged(store: Store, found: PlacedEntry, report: MergeReport, now: float, place: str, *, vouched: bool) -> Memory | None:
+    """The version to write, if any."""
     entry = found.entry
-    id = entry.id or new_id(found)
-    return any(shown_of(version) == (entry.title, entry.text) for version in store.memory_versions(id))
+    versions = store.memory_versions(found.id)
+    if not versions:
+        report.new += 1
+        report.waiting += not vouched and KINDS[found.kind].is_advice
+        return _new(found, now, place, vouched=vouched)
+    latest = versions[-1]
+    if any(shown_of(sealed(version)) == (entry.title, entry.text) for version in versions):
+        report.same += 1
+        return None
+    base = next((version for version in versions if version.version == entry.version), None)
+    is_ours = base is not None and hash_of(*shown_of(sealed(base))) == entry.written
+    if latest.standing is Standing.FORGOTTEN or base is None or not is_ours or shown_of(latest) != shown_of(base):
+        report.kept.append(latest.id)
+        return None
+    report.changed += 1
+    return _reworded(latest, entry, found.place)
 
 
-def _kind(entry: Entry, path: str) -> MemoryKind:
-    """What somebody adds to the episodes is a lesson: nothing happened that a session could tell of."""
-    named = kind_of(entry.id) if entry.id is not None else None
-    page = re.sub(r"(?:-\d+)?\.md$", "", path)
-    return named or next((kind for kind, name in _PAGES.items() if name == page), MemoryKind.LEARNING)
+def _new(found: PlacedEntry, now: float, place: str, *, vouched: bool) -> Memory:
+    entry, form = found.entry, KINDS[found.kind]
+    return Memory(
+        id=found.id,
+        kind=found.kind,
+        title=entry.title,
+        text=entry.text,
+        created=_day(entry.id, now),
+        source=Provenance("person" if vouched else "import", places=(found.place, place)),
+        detail=_new_detail(found.kind, entry),
+        trust=Trust.PERSON if vouched else Trust.OUTSIDE,
+        standing=Standing.CANDIDATE if form.is_advice and not vouched else Standing.ACTIVE,
+        why=f"imported from {found.place}",
+    )
+
+
+def _new_detail(kind: MemoryKind, entry: PageEntry) -> Detail:
+    shape = DETAILS[kind]
+    if shape is Procedure:
+        return Procedure(entry.title, _numbered_steps(entry.text))
+    made: Detail = None if shape is None else shape(entry.title) if shape in (Episode, Pitfall) else shape()
+    return made
+
+
+def _numbered_steps(text: str) -> tuple[str, ...]:
+    return tuple(step[1] for line in text.split("\n") if (step := _STEP.fullmatch(line)))
+
+
+def _day(id: MemoryId | None, now: float) -> float:
+    """The day in the id of an episode of another store; now for all others."""
+    dated = _DATED.match(id or "")
+    try:
+        return datetime.fromisoformat(dated[1]).replace(tzinfo=UTC).timestamp() if dated else now
+    except ValueError:
+        return now
+
+
+def _reworded(memory: Memory, entry: PageEntry, place: str) -> Memory:
+    """The memory in the words of a person. What its detail says and the text no longer does is taken out of the detail."""
+    title, text = shown_of(memory)
+    detail = memory.detail
+    if entry.text != text and isinstance(detail, Procedure):
+        steps = _numbered_steps(entry.text) or tuple(step for step in detail.steps if step in entry.text)
+        detail = replace(detail, steps=steps)
+    elif entry.text != text and isinstance(detail, Pitfall):
+        held = {name: getattr(detail, name) for name in ("what", "why", "instead")}
+        now = f"{entry.title}\n{entry.text}"
+        detail = Pitfall(**{name: words if words in now or words not in memory.text else "" for name, words in held.items()})
+    return replace(
+        memory,
+        title=entry.title if entry.title != title else memory.title,
+        text=entry.text if entry.text != text else memory.text,
+        detail=detail,
+        trust=Trust.PERSON,
+        standing=Standing.ACTIVE if memory.standing is Standing.CANDIDATE else memory.standing,
+        version=memory.version + 1,
+        why=f"edited in {place}",
+    )

@@ -1,4 +1,4 @@
-"""A procedure as a file that people read, the way loki-mode writes skills; and such a file as a procedure. Pure."""
+"""A procedure as a Markdown file, the way loki-mode writes skills, and such a file as a procedure. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from hotset.nouns.memory import Memory, MemoryKind, Procedure
-from hotset.sources.memory.files.shapes import item_of, memory_of, own_of
-from hotset.sources.memory.files.theirs import Item
+from hotset.sources.memory.files.kinds import MARK, embedded_memory, item_of, memory_of
+from hotset.sources.memory.files.loki_items import Item
 
 _OURS = re.compile(r"\n<!-- hotset (\{[^\n]*\}) -->\s*\Z")
 _BULLET = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(.*)")
@@ -23,21 +23,21 @@ _SECTIONS = {
 
 
 def skill_text(memory: Memory) -> str:
-    """Ends with a comment that has all of it: see `shapes`."""
-    fields = msgspec.json.encode(item_of(memory)["hotset"]).decode().replace(">", "\\u003e")  # so that it cannot end the comment
+    """Ends with a comment that holds the whole memory: see `kinds`."""
+    fields = msgspec.json.encode(item_of(memory)[MARK]).decode().replace(">", "\\u003e")  # so that it cannot end the comment
     return f"{_visible(memory)}\n<!-- hotset {fields} -->\n"
 
 
-def skill_of(text: str, place: str, changed: float) -> Memory | None:
+def skill_of(kind: MemoryKind, text: str, place: str, changed: float) -> Memory | None:
     """`text` has line feeds alone for line ends."""
     ours = _OURS.search(text)
     fields = _fields(ours[1]) if ours else {}
     visible = text[: ours.start()] if ours else text
-    item: Item = {**_sections(visible), "id": fields.get("id"), "hotset": fields}
-    own = own_of(MemoryKind.PROCEDURE, item)
+    item: Item = {**_sections(visible), "id": fields.get("id"), MARK: fields}
+    own = embedded_memory(kind, item)
     if own is not None and visible == _visible(own).replace("\r\n", "\n"):
         return own
-    return memory_of(MemoryKind.PROCEDURE, item, place, changed)
+    return memory_of(kind, item, place, changed)
 
 
 def _visible(memory: Memory) -> str:

@@ -1,4 +1,4 @@
-"""What the index and the timeline of an export tell, gathered while memories pass by. Pure."""
+"""The index and the timeline of an export, gathered while memories pass by. Pure."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import heapq
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from hotset.nouns.memory import Checkpoint, Episode, Memory, MemoryKind
-from hotset.sources.memory.files.shapes import told_day, told_time
-from hotset.sources.memory.files.theirs import Item
+from hotset.nouns.memory import Checkpoint, Episode, Memory
+from hotset.sources.memory.files.kinds import EPISODE, MARK
+from hotset.sources.memory.files.loki_items import Item, iso_day, iso_time
 
 FORMAT = 1
-MARK = "hotset"
 VERSION = "1.0"
 """Of the layout, as loki-mode counts."""
 
@@ -46,7 +45,7 @@ class Survey:
             topic.tokens += memory.tokens
             if memory.created >= topic.last:
                 topic.last, topic.title = memory.created, memory.title
-        if memory.kind is MemoryKind.EPISODE:
+        if memory.kind is EPISODE:
             heapq.heappush(self.recent, (memory.created, memory.id, memory))
             if len(self.recent) > _RECENT:
                 heapq.heappop(self.recent)
@@ -58,13 +57,13 @@ class Survey:
         named = sorted(self.topics.items(), key=lambda each: (-each[1].memories, each[0]))[:_TOPICS]
         return {
             "version": VERSION,
-            "last_updated": told_time(self.last),
+            "last_updated": iso_time(self.last),
             "topics": [
                 {
                     "id": name,
                     "summary": topic.title,
                     "relevance_score": round(topic.memories / most, 2),
-                    "last_accessed": told_time(topic.last),
+                    "last_accessed": iso_time(topic.last),
                     "token_count": topic.tokens,
                 }
                 for name, topic in named
@@ -80,17 +79,17 @@ class Survey:
             self.checkpoint.detail if self.checkpoint and isinstance(self.checkpoint.detail, Checkpoint) else Checkpoint()
         )
         decisions = [
-            {"decision": said, "rationale": "", "date": told_day(memory.created), "topic_id": _topic(memory)}
+            {"decision": said, "rationale": "", "date": iso_day(memory.created), "topic_id": _topic(memory)}
             for memory in recent
             if isinstance(memory.detail, Episode)
             for said in memory.detail.decisions
         ]
         return {
             "version": VERSION,
-            "last_updated": told_time(self.last),
+            "last_updated": iso_time(self.last),
             "recent_actions": [
                 {
-                    "timestamp": told_time(memory.created),
+                    "timestamp": iso_time(memory.created),
                     "action": memory.title,
                     "outcome": memory.ending.value,
                     "topic_id": _topic(memory),
