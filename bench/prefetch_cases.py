@@ -253,7 +253,7 @@ def _before(query: Query, now: float) -> Query:
 
 
 def policy_of(conversation: Conversation, rules: Rules) -> Planned:
-    return Planned(conversation, replace(Knobs(), window=rules.window), rules.price)
+    return Planned(conversation, msgspec.structs.replace(Knobs(), window=rules.window), rules.price)
 
 
 def _acts(conversation: Conversation, policy: Planned, after: int) -> Iterator[_Act]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from typing import get_args
 
 import pytest
 
@@ -10,9 +10,9 @@ from hotset.config import load, project_root
 from hotset.errors import BadConfig
 from hotset.nouns.alert import THRESHOLDS
 from hotset.nouns.embedding import Embedding
-from hotset.nouns.knobs import NEVER, Knobs, Limit
+from hotset.nouns.knobs import NEVER, Knobs, Limit, PolicyName
 from hotset.nouns.page import Kind
-from hotset.nouns.profiles import POLICY_NAMES, PROFILES
+from hotset.nouns.profiles import PROFILES
 from hotset.nouns.remembering import Remembering
 from hotset.nouns.tool import Deferring, Tooling
 from hotset.window.policies import POLICIES
@@ -189,20 +189,20 @@ def test_every_knob_can_be_set_by_name(config):
 
 def test_no_knob_is_out_of_the_file_s_reach(config):
     samples = {
-        "int": "7",
-        "float": "0.3",
-        "bool": "false",
-        "str": '"use"',
-        "Prefetch": '{mode = "on", excerpt = 0.8, hints = 1, racing = true}',
-        "Limit": "{over = 10, room = 5}",
-        "Mapping[Kind, Limit]": "{file = {over = 10, room = 5}}",
-        "Mapping[str, Limit]": "{Bash = {over = 10, room = 5}}",
-        "frozenset[Kind]": '["plan"]',
+        "policy": ('"use"', "use"),
+        "prefetch.mode": ('"on"', "on"),
+        "limit": ("{over = 10, room = 5}", Limit(10, 5)),
+        "limits": ("{file = {over = 10, room = 5}}", {Kind.FILE: Limit(10, 5)}),
+        "tools": ("{Bash = {over = 10, room = 5}}", {"Bash": Limit(10, 5)}),
+        "spared": ('["plan"]', {Kind.PLAN}),
     }
-    for knob in fields(Knobs):
-        if knob.name != "window":
-            found = config(f"[window]\n{knob.name} = {samples[str(knob.type)]}").knobs_for("")
-            assert getattr(found, knob.name) != getattr(Knobs(), knob.name), f"{knob.name} was not set"
+    for name, value in Knobs().by_name().items():
+        other = not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else 0.2
+        text, read = samples.get(name, (str(other).lower(), other))
+        if name != "window":
+            found = config(f"[window]\n{name} = {text}").knobs_for("")
+            assert found.changed(Knobs()).keys() == {name}, f"{name} was not set"
+            assert found.by_name()[name] == read
 
 
 @pytest.mark.parametrize(
@@ -215,28 +215,33 @@ def test_no_knob_is_out_of_the_file_s_reach(config):
         ("[window]\nprofile = 'fast'", r"profile \(.*config.toml\) must be one of default, lean, librarian"),
         ("[window]\nprofile = ['lean']", "profile .* must be one of"),
         ("[window]\nwindow = 100000", r"cannot say 'window'; it can say off, inject, budget, profile, high"),
-        ("[window]\nhigh = 1.5", "high of .* is a share of the window"),
-        ("[window]\nhigh = 'much'", "high of .* must be a number from 0 up"),
+        ("[window]\nhigh = 1.5", "high of .* must be a share of the window, from 0 to 1, not 1.5"),
+        ("[window]\nhigh = 'much'", "high of .* must be a share of the window, from 0 to 1, not 'much'"),
         ("[window]\nlow = 0.97", r"low \(0.97\).* must not be above high \(0.95\)"),
-        ("[window]\nkeep = 0", "keep of .* must be a whole number from 1 up"),
+        ("[window]\nkeep = 0", "keep of .* must be a whole number from 1 to 10000, not 0"),
         ("[window]\nkeep = 2.5", "keep of .* must be a whole number"),
         ("[window]\necho = 1", "echo of .* must be true or false"),
         ("[window]\npolicy = 'random'", "policy of .* must be one of recency, use, size, topic, task"),
-        ("[window]\nspared = 'plan'", "spared of .* must be a list of kinds"),
-        ("[window]\nspared = ['novel']", "knows the kinds system, prompt"),
+        ("[window]\nspared = 'plan'", "spared of .* must be a list of kinds, of system, prompt"),
+        ("[window]\nspared = ['novel']", "spared of .* must be a list of kinds, of system, prompt"),
         ("[window]\nlimit = 3000", "limit of .* must look like {over = 3000, room = 2000}"),
         ("[window]\nlimit = {over = 100, room = 200}", "limit.room of .* must be from 1 to 100"),
         (
             "[window]\nlimits = {file = {over = 9000}}",
             r"limits.file of \[window\] in .* must also say its room, .*: \{over = 9000, room = 6000\}, in characters",
         ),
-        ("[window.limits]\nnovel = {over = 1, room = 1}", "knows the kinds"),
+        ("[window.limits]\nnovel = {over = 1, room = 1}", "a name in limits of .* must be one of system, prompt"),
         ("[window]\ntools = 5", r"must be a table: \[window.tools\]"),
         ("[window]\nprefetch = 'always'", "prefetch.mode of .* must be one of off, hints, on, not 'always'"),
-        ("[window]\nprefetch = true", "prefetch of .* must be off, hints or on, or a table of mode, excerpt, hint"),
-        ("[window]\nprefetch = {depth = 3}", "prefetch of .* must be off, hints or on, or a table of mode"),
-        ("[window]\nprefetch = {hint = 85}", "prefetch.hint of .* must be from 0 to 1, not 85"),
+        ("[window]\nprefetch = true", "prefetch of .* must be one of off, hints, on, or a table of mode, excerpt, hint"),
+        ("[window]\nprefetch = {depth = 3}", "prefetch of .* cannot say 'depth'; it can say mode, excerpt, hint"),
+        ("[window]\nprefetch = {hint = 85}", "prefetch.hint of .* must be a probability, from 0 to 1, not 85"),
         ("[window]\nprefetch = {lines = 1.5}", "prefetch.lines of .* must be a whole number"),
+        ("[window]\nkeeep = 5", r"\[window\] in .* cannot say 'keeep'; it can say off, inject, .* Did you mean keep\?"),
+        ("[window]\nregret = inf", "regret of .* must be a number from 0 to 10000, not inf"),
+        ("[window]\nregret = nan", "regret of .* must be a number from 0 to 10000, not nan"),
+        ("[alerts]\nwindow_pct = inf", "window_pct of .* must be a number from 0 up, not inf"),
+        ("[search]\nenabled = 'yes'", r"enabled of \[search\] in .* must be true or false, not 'yes'"),
         ("[alerts]\nlatency = 5", "cannot say 'latency'; it can say retrieval_pct"),
         ("[alerts]\noverhead_ms_p95 = 'slow'", "overhead_ms_p95 of .* must be a number from 0 up"),
     ],
@@ -275,7 +280,7 @@ def test_what_the_file_says_stands_over_every_profile(config):
 
 
 def test_the_names_of_policies_are_those_that_there_are():
-    assert set(POLICY_NAMES) == set(POLICIES)
+    assert set(get_args(PolicyName)) == set(POLICIES)
     assert {each.policy for each in PROFILES.values()} <= set(POLICIES)
 
 

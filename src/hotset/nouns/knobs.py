@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field, structs, to_builtins
 
 from hotset.nouns.page import Kind
 
@@ -14,14 +17,25 @@ _ROOMY = 128_000
 _LEAST_SHARE = 0.15
 """Of a limit, however small the window is: below that, excerpts no longer say anything."""
 
+Share = Annotated[float, Meta(ge=0, le=1, extra={"unit": "a share"})]
+WindowShare = Annotated[float, Meta(ge=0, le=1, extra={"unit": "a share of the window"})]
+Probability = Annotated[float, Meta(ge=0, le=1, extra={"unit": "a probability"})]
+Count = Annotated[int, Meta(ge=0, le=10_000, extra={"unit": "how many"})]
+AtLeastOne = Annotated[int, Meta(ge=1, le=10_000, extra={"unit": "how many"})]
+Tokens = Annotated[int, Meta(ge=0, le=10_000_000, extra={"unit": "tokens"})]
+Characters = Annotated[int, Meta(ge=0, le=10_000_000, extra={"unit": "characters"})]
+Seconds = Annotated[float, Meta(ge=0, le=1_000_000_000, extra={"unit": "seconds"})]
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+PolicyName = Literal["recency", "use", "size", "topic", "task"]
+"""Which steps leave first; `window.policies` has the functions."""
+
+
+class Limit(Struct, frozen=True):
     """When a result is shortened at birth, and to what. In characters, for a window of 128,000 tokens or more."""
 
-    over: int
+    over: Characters
     """Longer results are shortened; 0 never shortens."""
-    room: int
+    room: Characters
     """What the excerpt may take."""
 
     def times(self, factor: float) -> Limit:
@@ -44,69 +58,90 @@ class Prefetching(StrEnum):
     """Hints, and what stands there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prefetch:
+class Prefetch(Struct, frozen=True):
     """On recorded sessions offers hardly ever paid for themselves, so there are none unless somebody wants them."""
 
     mode: Prefetching = Prefetching.OFF
-    excerpt: float = 0.90
+    excerpt: Probability = 0.90
     """How likely it must be that an excerpt is used."""
-    hint: float = 0.85
-    share: float = 0.10
+    hint: Probability = 0.85
+    share: Share = 0.10
     """Of the free window that an offer may take."""
-    excerpts: int = 2
-    hints: int = 3
-    lines: int = 50
+    excerpts: Count = 2
+    hints: Count = 3
+    lines: Count = 50
     """Of each excerpt."""
-    seconds: float = 0.1
+    seconds: Seconds = 0.1
     """That a request may wait for an offer: up to five searches, of some 5 ms each."""
     racing: bool = False
     """Also while a client's tools run: with their results stands what was found by then, and nothing is waited for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Knobs:
-    window: int = 200_000
+class Knobs(Struct, frozen=True):
+    window: Tokens = 200_000
     """Tokens that a prompt may have: the model's window, or less."""
-    high: float = 0.95
+    high: WindowShare = 0.95
     """The share of the window at which pages have to leave."""
-    low: float = 0.03
+    low: WindowShare = 0.03
     """The share of the free window that steps may take after others left; the latest `keep` may take more."""
-    keep: int = 4
+    keep: AtLeastOne = 4
     """The latest steps, which never leave. A step is one reply of the model with the results of its calls."""
-    most: int = 0
+    most: Count = 0
     """How many steps may stand in the window before all but `keep` leave; 0 sets no such bound."""
     limit: Limit = Limit(4500, 2900)
     limits: Mapping[Kind, Limit] = field(default_factory=lambda: dict(_LIMITS))
     """Other limits for some kinds of results."""
     tools: Mapping[str, Limit] = field(default_factory=dict)
     """Other limits for some tools, by name; they win over `limits`."""
-    index: int = 1200
+    index: Characters = 1200
     """Characters of names that an excerpt lists of what it leaves out, for a window of 128,000 tokens or more."""
     echo: bool = True
     """Results that stand already become a line that says where; changed ones show what changed."""
-    policy: str = "recency"
-    """Which steps leave first; see `window.policies`."""
+    policy: PolicyName = "recency"
     spared: frozenset[Kind] = frozenset()
     """Kinds of pages whose steps leave last."""
     early: bool = True
     """Pages may leave before the window is full, where the price model says that it pays."""
-    regret: float = 10.0
+    regret: Annotated[float, Meta(ge=0, le=10_000, extra={"unit": "retrievals"})] = 10.0
     """How many retrievals a batch of departures is expected to cause: what it must save at least, beside its own price."""
-    patience: int = 60
+    patience: AtLeastOne = 60
     """The most calls that a session is expected to go on for."""
-    said: int = 160
+    said: Characters = 160
     """Characters of what the model said, in the log that stays of each step that left."""
-    entry: int = 200
+    entry: Characters = 200
     """Characters of each argument of its calls in that log."""
-    mentions: int = 500
+    mentions: Characters = 500
     """Characters of names from each result in that log."""
-    written: int = 4000
+    written: Characters = 4000
     """Characters of a text that a call wrote into a file, in that log; for a window of 128,000 tokens or more."""
-    read: int = 3000
+    read: Characters = 3000
     """Characters of names from a file that was read, in that log; for a window of 128,000 tokens or more."""
     prefetch: Prefetch = Prefetch()
     """What is offered with a new prompt."""
+
+    def turned(self, values: Mapping[str, Any]) -> Knobs:
+        """These knobs with other values, by name: `keep`, or `prefetch.mode` for a knob of a group."""
+        own: dict[str, Any] = {}
+        groups: dict[str, dict[str, Any]] = defaultdict(dict)
+        for name, value in values.items():
+            group, dot, rest = name.rpartition(".")
+            (groups[group] if dot else own)[rest] = value
+        return structs.replace(
+            self, **own, **{name: structs.replace(getattr(self, name), **given) for name, given in groups.items()}
+        )
+
+    def changed(self, profile: Knobs) -> dict[str, Any]:
+        """The values that differ from a profile's, by name, as JSON can hold them: what is stored with a session."""
+        before, now = profile.by_name(), self.by_name()
+        return {name: to_builtins(value) for name, value in now.items() if value != before[name]}
+
+    def by_name(self) -> dict[str, Any]:
+        """Every value; knobs of a group by dotted names."""
+        found: dict[str, Any] = {}
+        for name, value in structs.asdict(self).items():
+            inner = structs.asdict(value) if isinstance(value, Struct) and not isinstance(value, Limit) else {}
+            found |= {f"{name}.{each}": one for each, one in inner.items()} or {name: value}
+        return found
 
     def limit_of(self, kind: Kind, tool: str) -> Limit:
         """What holds for a result in this window."""

@@ -464,9 +464,13 @@ class Planner:
 
     def _knobs(self, request: Request, price: Price, agent: str, *, askable: bool) -> Knobs:
         room = price.window - min(_reply_room(request), price.longest_reply)
-        knobs = replace(self._config.knobs_for(agent), window=min(self._config.budget or room, room))
+        knobs = self._config.knobs_for(agent).turned({"window": min(self._config.budget or room, room)})
         # Without our tools the model could not ask for what is missing: then pages leave only where the window would overflow.
-        return knobs if askable else replace(knobs, limit=NEVER, limits={}, tools={}, echo=False, early=False, most=0)
+        return (
+            knobs
+            if askable
+            else msgspec.structs.replace(knobs, limit=NEVER, limits={}, tools={}, echo=False, early=False, most=0)
+        )
 
     def _table(self, links: Sequence[Link], store: Store | None) -> Table:
         now = self._monotonic()
