@@ -77,7 +77,39 @@ class Prefetch(Struct, frozen=True):
     """Also while a client's tools run: with their results stands what was found by then, and nothing is waited for."""
 
 
+class FormKnobs(Struct, frozen=True):
+    """How results are shown beside their limits, and what stays of steps that left."""
+
+    again: AtLeastOne = 4
+    """How many times longer a result may be that was asked for again after its excerpt was shown: that one was too short."""
+    change_share: Share = 0.6
+    """What a difference may take of the whole result that it stands for; a longer one is hard to read and saves little."""
+    names_share: Share = 0.33
+    """Of an excerpt, for the names of what it leaves out: the excerpt is read, names are looked up."""
+    topics: Count = 5
+    """Names in the reference of what left: the most frequent paths, then other names."""
+    entities: Count = 24
+    """Names that are kept with a reference, to be found by; it shows as many as fit its line."""
+    hints: Count = 3
+    """Names that calls used, shown in a reference as what to ask for."""
+    replaced: Characters = 40
+    """Characters of a text that an edit replaced, in the log: it is gone from the file, so no later call copies it."""
+    tasks: Characters = 4000
+    """Characters of open tasks in the log: what the work goes on with, and copied when it is ticked off."""
+    folded_share: Share = 0.5
+    """Of a log's length, for its names once it is folded. In a session of 439 calls they saved 7 of 21 faults."""
+    logs_share: Share = 0.4
+    """Of the window, for the logs of all that left. Beyond it, each batch would make less room than the one before. Only very
+    long sessions get there: one of 439 calls cost 49 % of its full history with 13 faults, and at 0.3 44 % with 14."""
+    summary_share: Share = 0.1
+    """Of the stretch that leaves, for its summaries: its log comes to a few per cent."""
+    latest: AtLeastOne = 4
+    """The latest steps, which say what is being done now, for policies that compare older ones with it."""
+
+
 class Knobs(Struct, frozen=True):
+    """Everything that a plan, an offer or an answer can be tuned by."""
+
     window: Tokens = 200_000
     """Tokens that a prompt may have: the model's window, or less."""
     high: WindowShare = 0.95
@@ -116,6 +148,7 @@ class Knobs(Struct, frozen=True):
     """Characters of a text that a call wrote into a file, in that log; for a window of 128,000 tokens or more."""
     read: Characters = 3000
     """Characters of names from a file that was read, in that log; for a window of 128,000 tokens or more."""
+    forms: FormKnobs = FormKnobs()
     prefetch: Prefetch = Prefetch()
     """What is offered with a new prompt."""
 
