@@ -154,8 +154,11 @@ def test_a_file_that_the_prompt_names_is_likelier_than_one_that_it_does_not():
 
 
 def test_the_index_is_asked_for_each_file_that_a_prompt_names_and_for_no_phrase():
-    asked = queries(Prompt('Why does src/a.py say "not found" and tax.rs not? It is version 1.24.'), 0.1)
+    asked = queries(
+        Prompt('Why does src/a.py say "not found" and tax.rs not? It is version 1.24.'), Prefetch(found=9, found_in_named=2)
+    )
     assert [query.only.path for query in asked] == ["", "**/src/a.py", "**/tax.rs"]
+    assert [query.most for query in asked] == [9, 2, 2]
     assert all('"' not in query.words for query in asked)
 
 

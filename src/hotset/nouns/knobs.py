@@ -71,10 +71,37 @@ class Prefetch(Struct, frozen=True):
     hints: Count = 3
     lines: Count = 50
     """Of each excerpt."""
+    hint_chars: Characters = 160
+    """Of a hint's own words, beside the place that it names."""
+    found: AtLeastOne = 40
+    """Finds that are weighed: most of what a search finds is of no sort that is offered."""
+    named: Count = 4
+    """Files that a prompt names and that are searched by themselves."""
+    found_in_named: AtLeastOne = 3
+    """Finds that are weighed in each of them."""
     seconds: Seconds = 0.1
     """That a request may wait for an offer: up to five searches, of some 5 ms each."""
     racing: bool = False
     """Also while a client's tools run: with their results stands what was found by then, and nothing is waited for."""
+
+
+class ToolboxKnobs(Struct, frozen=True):
+    """Which tools stand in a session's list before the model asks, and which a search tells of."""
+
+    ghost_fit: Share = 0.5
+    """Of the best score, that a tool needs to stand in the list."""
+    ghost_share: WindowShare = 0.05
+    """For the schemas of ghosts, which every call of the session pays for."""
+    ghost_words: Count = 2
+    """Telling words that a prompt and a tool must share. A search always finds something, and most prompts ask for no tool."""
+    ghost_words_share: Share = 0.1
+    """Of a prompt's telling words, that it must share with the tool: a long prompt has every word in it somewhere."""
+    fit: Share = 0.05
+    """Of the best score, that a tool needs to be told by `find_tools`: what is below is no better than any other."""
+    together: Share = 0.1
+    """What is added to the score of a tool that is used together with those the session used: it decides between near ones."""
+    waiting: Count = 3
+    """Skills that would fit and wait for a person's yes, told in a line each."""
 
 
 class FormKnobs(Struct, frozen=True):
@@ -151,6 +178,7 @@ class Knobs(Struct, frozen=True):
     forms: FormKnobs = FormKnobs()
     prefetch: Prefetch = Prefetch()
     """What is offered with a new prompt."""
+    toolbox: ToolboxKnobs = ToolboxKnobs()
 
     def turned(self, values: Mapping[str, Any]) -> Knobs:
         """These knobs with other values, by name: `keep`, or `prefetch.mode` for a knob of a group."""

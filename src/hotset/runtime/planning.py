@@ -407,7 +407,7 @@ class Planner:
             return _Toolset(decided=Decided(rows=(row,) if row is not None else ()))
         sent = case.table.sent.time if case.table.sent else None
         allowed = self.deferrals.allowed(request, dialect, case.upstream)
-        opening = Opening(request, case.links, case.opens, sent, case.now, case.price, case.own, case.knobs.window, allowed)
+        opening = Opening(request, case.links, case.opens, sent, case.now, case.price, case.own, case.knobs, allowed)
         decided = self.offering.of(opening, store)
         specs = _offered(request, dialect, decided.offer)
         deferred = decided.offer.deferred and allowed and any(spec.name == FIND for spec in specs)
@@ -466,11 +466,8 @@ class Planner:
         room = price.window - min(_reply_room(request), price.longest_reply)
         knobs = self._config.knobs_for(agent).turned({"window": min(self._config.budget or room, room)})
         # Without our tools the model could not ask for what is missing: then pages leave only where the window would overflow.
-        return (
-            knobs
-            if askable
-            else msgspec.structs.replace(knobs, limit=NEVER, limits={}, tools={}, echo=False, early=False, most=0)
-        )
+        blind = {"limit": NEVER, "limits": {}, "tools": {}, "echo": False, "early": False, "most": 0}
+        return knobs if askable else knobs.turned(blind)
 
     def _table(self, links: Sequence[Link], store: Store | None) -> Table:
         now = self._monotonic()

@@ -106,7 +106,7 @@ class Prefetcher:
         index = self._index()
         if knobs.mode is Prefetching.OFF or index is None or scene.free <= 0 or not asked.text.strip():
             return None
-        working = self._begin(lambda: _made(asked, list(self._found(index, asked, knobs.seconds)), scene, knobs))
+        working = self._begin(lambda: _made(asked, list(self._found(index, asked, knobs)), scene, knobs))
         return self._result(working, knobs.seconds)
 
     def race(self, reply: Chain, said: str, now: float, knobs: Prefetch) -> None:
@@ -115,7 +115,7 @@ class Prefetcher:
         if knobs.mode is Prefetching.OFF or not knobs.racing or index is None:
             return
         asked = Prompt(said, now)
-        finding = self._begin(lambda: list(self._found(index, asked, _RACE_SECONDS)))
+        finding = self._begin(lambda: list(self._found(index, asked, msgspec.structs.replace(knobs, seconds=_RACE_SECONDS))))
         if finding is None:
             return
         with self._lock:
@@ -177,9 +177,9 @@ class Prefetcher:
             self._await_verdict(found)
         return found
 
-    def _found(self, index: Index, asked: Prompt, seconds: float) -> Iterator[Hits]:
-        until = self._monotonic() + seconds
-        for query in queries(asked, seconds):
+    def _found(self, index: Index, asked: Prompt, knobs: Prefetch) -> Iterator[Hits]:
+        until = self._monotonic() + knobs.seconds
+        for query in queries(asked, knobs):
             left = until - self._monotonic()
             if left <= 0:
                 return
