@@ -197,7 +197,7 @@ def test_no_knob_is_out_of_the_file_s_reach(config):
         "spared": ('["plan"]', {Kind.PLAN}),
     }
     for name, value in Knobs().by_name().items():
-        other = not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else 0.2
+        other = not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else 0.21
         text, read = samples.get(name, (str(other).lower(), other))
         if name != "window":
             found = config(f"[window]\n{name} = {text}").knobs_for("")

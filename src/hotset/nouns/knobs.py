@@ -104,6 +104,42 @@ class ToolboxKnobs(Struct, frozen=True):
     """Skills that would fit and wait for a person's yes, told in a line each."""
 
 
+class MemoryKnobs(Struct, frozen=True):
+    """Which memories a prompt is reminded of, and which consolidation takes for one."""
+
+    reminders: Count = 4
+    """Memories that a prompt is told without having asked."""
+    shared_words: Count = 2
+    """Telling words that a prompt and a memory must share. A search always finds something, and most prompts need none."""
+    shared_share: Share = 0.2
+    """Of the telling words of the memory or of the prompt, whichever are fewer, that they must share."""
+    advice: Count = 2
+    """Procedures, and pitfalls, in one answer: more of a kind crowd out what was done and said."""
+    cluster_alike: Share = 0.6
+    """How alike the vectors of two episodes' goals must be for the episodes to be one kind of work."""
+    merge_alike: Share = 0.9
+    """How alike the vectors of two memories must be for them to be merged. Below, too much is lost that is asked for later."""
+    conflict_alike: Share = 0.75
+    """How alike the vectors of two facts must be for it to be checked whether both can hold."""
+    conflict_facts: Count = 8
+    """Earlier facts that a fact is checked against."""
+
+
+class HistoryKnobs(Struct, frozen=True):
+    """What a search of earlier work shows, and what a topic brings back."""
+
+    topic_pages: AtLeastOne = 3
+    """Pages that `retrieve_context(topic=...)` brings back; further ones are named."""
+    results: AtLeastOne = 20
+    """Pages that a search tells of."""
+    excerpt_chars: AtLeastOne = 160
+    """Characters of each line that a result shows."""
+    whole_chars: Characters = 4000
+    """Up to so many characters a result names its page to be brought back whole; of a longer one, the lines around the find."""
+    around_lines: Count = 30
+    """Lines before and behind a find that are named then: a function, as a rule."""
+
+
 class FormKnobs(Struct, frozen=True):
     """How results are shown beside their limits, and what stays of steps that left."""
 
@@ -179,6 +215,8 @@ class Knobs(Struct, frozen=True):
     prefetch: Prefetch = Prefetch()
     """What is offered with a new prompt."""
     toolbox: ToolboxKnobs = ToolboxKnobs()
+    memory: MemoryKnobs = MemoryKnobs()
+    history: HistoryKnobs = HistoryKnobs()
 
     def turned(self, values: Mapping[str, Any]) -> Knobs:
         """These knobs with other values, by name: `keep`, or `prefetch.mode` for a knob of a group."""

@@ -81,7 +81,7 @@ class Memories:
         what is asked in the name of a session is.
         """
         self._ground = Ground(config, store, index, clock)
-        self._telling = Telling(self._ground.folder, index, clock, logged=logged)
+        self._telling = Telling(self._ground.folder, index, clock, knobs=config.knobs_for("").memory, logged=logged)
         self.continuity = Continuity(config.project, self._ground.folder)
         self.upkeep = Upkeep(self._ground, self._telling, self.continuity)
 
