@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import get_args
 
 import pytest
+from msgspec import Struct, ValidationError, structs
 
 from hotset.config import load, project_root
 from hotset.errors import BadConfig
 from hotset.nouns.alert import THRESHOLDS
 from hotset.nouns.embedding import Embedding
-from hotset.nouns.knobs import NEVER, Knobs, Limit, PolicyName
+from hotset.nouns.knobs import NEVER, FormKnobs, Knobs, Limit, PolicyName
 from hotset.nouns.page import Kind
 from hotset.nouns.profiles import PROFILES
 from hotset.nouns.remembering import Remembering
@@ -199,10 +201,41 @@ def test_no_knob_is_out_of_the_file_s_reach(config):
     for name, value in Knobs().by_name().items():
         other = not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else 0.21
         text, read = samples.get(name, (str(other).lower(), other))
-        if name != "window":
-            found = config(f"[window]\n{name} = {text}").knobs_for("")
+        for table in ("window", "knobs") if name != "window" else ():
+            found = config(f"[{table}]\n{name} = {text}").knobs_for("")
             assert found.changed(Knobs()).keys() == {name}, f"{name} was not set"
             assert found.by_name()[name] == read
+            assert Knobs().with_changes(json.loads(json.dumps(found.changed(Knobs())))) == found
+
+
+def test_a_knob_of_a_group_can_be_set_by_dotted_name_or_in_a_table_and_keeps_the_others(config):
+    dotted = config("[knobs]\nforms.topics = 2\nmemory.reminders = 1\nkeep = 7").knobs_for("librarian")
+    tables = config("[knobs]\nkeep = 7\n[knobs.forms]\ntopics = 2\n[knobs.memory]\nreminders = 1").knobs_for("librarian")
+
+    assert dotted == tables
+    assert dotted.changed(PROFILES["librarian"]) == {"keep": 7, "forms.topics": 2, "memory.reminders": 1}
+    assert (dotted.forms.entities, dotted.high) == (FormKnobs().entities, 0.75)
+
+
+def test_what_knobs_say_stands_over_what_the_window_says(config):
+    assert config("[window]\nkeep = 3\n[knobs]\nkeep = 5").knobs_for("").keep == 5
+
+
+def test_what_was_stored_of_a_session_s_knobs_is_checked_when_it_is_read_again():
+    assert PROFILES["lean"].with_changes({}) == PROFILES["lean"]
+    assert PROFILES["lean"].changed(Knobs())["limit"] == {"over": 500, "room": 500}
+    with pytest.raises(ValidationError):
+        Knobs().with_changes({"forms.logs_share": 7})
+
+
+def test_every_number_among_the_knobs_has_a_range_and_a_unit():
+    groups = [Knobs, *(type(value) for value in structs.asdict(Knobs()).values() if isinstance(value, Struct))]
+    for group in groups:
+        for knob in structs.fields(group):
+            bare, metas = getattr(knob.type, "__origin__", knob.type), getattr(knob.type, "__metadata__", ())
+            if bare in (int, float):
+                assert [meta for meta in metas if meta.extra and meta.extra["unit"]], f"{group.__name__}.{knob.name}"
+                assert [meta for meta in metas if meta.ge is not None and meta.le is not None], f"{group.__name__}.{knob.name}"
 
 
 @pytest.mark.parametrize(
@@ -238,6 +271,10 @@ def test_no_knob_is_out_of_the_file_s_reach(config):
         ("[window]\nprefetch = {hint = 85}", "prefetch.hint of .* must be a probability, from 0 to 1, not 85"),
         ("[window]\nprefetch = {lines = 1.5}", "prefetch.lines of .* must be a whole number"),
         ("[window]\nkeeep = 5", r"\[window\] in .* cannot say 'keeep'; it can say off, inject, .* Did you mean keep\?"),
+        ("[knobs]\nkeep = 0", r"keep of \[knobs\] in .* must be a whole number from 1 to 10000, not 0"),
+        ("[knobs.form]\ntopics = 1", r"\[knobs\] in .* cannot say 'form'; .* Did you mean forms\?"),
+        ("[knobs]\nforms.topic = 1", r"forms of \[knobs\] in .* cannot say 'topic'; .* Did you mean topics\?"),
+        ("[knobs]\nforms = 1", r"forms of \[knobs\] in .* must be a table of again, change_share"),
         ("[window]\nregret = inf", "regret of .* must be a number from 0 to 10000, not inf"),
         ("[window]\nregret = nan", "regret of .* must be a number from 0 to 10000, not nan"),
         ("[alerts]\nwindow_pct = inf", "window_pct of .* must be a number from 0 up, not inf"),

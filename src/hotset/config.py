@@ -136,7 +136,7 @@ class Config:
     profile: str = ""
     """The profile of every agent; empty gives each the profile of its own kind."""
     own_knobs: Mapping[str, Any] = field(default_factory=dict)
-    """What the user's file says about single knobs: it stands over any profile."""
+    """What the user's file says about single knobs, by dotted name: it stands over any profile."""
     own_alerts: Mapping[str, float] = field(default_factory=dict)
     """What the user's file says about thresholds."""
     knobs: Knobs | None = None
@@ -206,10 +206,11 @@ def load(
         "profile": profile,
     }
     chosen, origins = _settings(flags, env, file, path)
-    tables = {name: _table(file, name, path) for name in ("window", "summary", "search", "tools", "memory", "alerts")}
+    tables = {name: _table(file, name, path) for name in ("window", "knobs", "summary", "search", "tools", "memory", "alerts")}
     own_knobs = _values(Knobs, tables["window"], f"[window] in {path}", beside=_WINDOW)
+    own_knobs |= _values(Knobs, tables["knobs"], f"[knobs] in {path}")
     named_profile = _profile(chosen.profile, origins["profile"])
-    _check_shares(PROFILES[named_profile or DEFAULT].turned(own_knobs), path)
+    _check_shares(PROFILES[named_profile or DEFAULT].turned(own_knobs), f"[window] in {path}")
     for name in ("summary", "search"):
         _check_names(name, tables[name], path)
     tooling = Tooling(**_values(Tooling, tables["tools"], f"[tools] in {path}"))
@@ -253,6 +254,26 @@ def listed_prices() -> tuple[tuple[str, Price], ...]:
     file = tomllib.loads(files("hotset").joinpath("data", "prices.toml").read_text("utf-8"))
     families = {"": {}, **file["families"]}
     return tuple((pattern, Price(**families[table.pop("family", "")] | table)) for pattern, table in file["prices"].items())
+
+
+def parse_knobs(words: Iterable[str], origin: str) -> dict[str, Any]:
+    """The knobs that words like `keep=8` and `prefetch.mode=on` set, by name. Raises `BadConfig`."""
+    said: dict[str, Any] = {}
+    known = [name for name in Knobs().by_name() if name not in _NO_SETTINGS]
+    for word in words:
+        name, equals, text = (part.strip() for part in word.partition("="))
+        if not equals or not text:
+            raise BadConfig(f"{origin} {word!r} must look like keep=8")
+        if name not in known:
+            _refuse_name(name, known, origin)
+        try:
+            given = tomllib.loads(f"given = {text}")["given"]
+        except tomllib.TOMLDecodeError:
+            given = text  # a bare word, such as a policy
+        group, _, rest = name.rpartition(".")
+        said |= _values(Knobs, {group: {rest: given}} if group else {rest: given}, origin)
+    _check_shares(PROFILES[DEFAULT].turned(said), origin)
+    return said
 
 
 def user_file(env: Mapping[str, str]) -> Path:
@@ -446,11 +467,11 @@ def _limit(given: object, at: str) -> Limit:
     return Limit(over, room)
 
 
-def _check_shares(knobs: Knobs, path: Path) -> None:
+def _check_shares(knobs: Knobs, where: str) -> None:
     """Raises `BadConfig` where knobs contradict each other."""
     if knobs.low > knobs.high:
         raise BadConfig(
-            f"[window] in {path}: low ({knobs.low:g}), what stays when pages leave, must not be above high ({knobs.high:g}), "
+            f"{where}: low ({knobs.low:g}), what stays when pages leave, must not be above high ({knobs.high:g}), "
             "at which they leave"
         )
 

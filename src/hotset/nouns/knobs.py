@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, field, structs, to_builtins
+from msgspec import Meta, Struct, convert, field, structs, to_builtins
 
 from hotset.nouns.page import Kind
 
@@ -25,6 +25,14 @@ AtLeastOne = Annotated[int, Meta(ge=1, le=10_000, extra={"unit": "how many"})]
 Tokens = Annotated[int, Meta(ge=0, le=10_000_000, extra={"unit": "tokens"})]
 Characters = Annotated[int, Meta(ge=0, le=10_000_000, extra={"unit": "characters"})]
 Seconds = Annotated[float, Meta(ge=0, le=1_000_000_000, extra={"unit": "seconds"})]
+
+Similarity = Annotated[float, Meta(ge=0, le=1, extra={"unit": "a similarity"})]
+
+
+def _of(unit: str) -> Meta:
+    """What a number counts."""
+    return Meta(extra={"unit": unit})
+
 
 PolicyName = Literal["recency", "use", "size", "topic", "task"]
 """Which steps leave first; `window.policies` has the functions."""
@@ -62,22 +70,26 @@ class Prefetch(Struct, frozen=True):
     """On recorded sessions offers hardly ever paid for themselves, so there are none unless somebody wants them."""
 
     mode: Prefetching = Prefetching.OFF
+    """`off`, `hints` (where something is, in a line each) or `on` (hints, and what is there)."""
     excerpt: Probability = 0.90
     """How likely it must be that an excerpt is used."""
     hint: Probability = 0.85
+    """How likely it must be that a hint is used."""
     share: Share = 0.10
     """Of the free window that an offer may take."""
-    excerpts: Count = 2
-    hints: Count = 3
-    lines: Count = 50
-    """Of each excerpt."""
+    excerpts: Annotated[Count, _of("excerpts")] = 2
+    """Excerpts with one prompt, of different files."""
+    hints: Annotated[Count, _of("hints")] = 3
+    """Hints with one prompt, of different files."""
+    lines: Annotated[Count, _of("lines")] = 50
+    """Of each excerpt: most functions are shorter."""
     hint_chars: Characters = 160
     """Of a hint's own words, beside the place that it names."""
-    found: AtLeastOne = 40
+    found: Annotated[AtLeastOne, _of("finds")] = 40
     """Finds that are weighed: most of what a search finds is of no sort that is offered."""
-    named: Count = 4
+    named: Annotated[Count, _of("files")] = 4
     """Files that a prompt names and that are searched by themselves."""
-    found_in_named: AtLeastOne = 3
+    found_in_named: Annotated[AtLeastOne, _of("finds")] = 3
     """Finds that are weighed in each of them."""
     seconds: Seconds = 0.1
     """That a request may wait for an offer: up to five searches, of some 5 ms each."""
@@ -92,7 +104,7 @@ class ToolboxKnobs(Struct, frozen=True):
     """Of the best score, that a tool needs to stand in the list."""
     ghost_share: WindowShare = 0.05
     """For the schemas of ghosts, which every call of the session pays for."""
-    ghost_words: Count = 2
+    ghost_words: Annotated[Count, _of("words")] = 2
     """Telling words that a prompt and a tool must share. A search always finds something, and most prompts ask for no tool."""
     ghost_words_share: Share = 0.1
     """Of a prompt's telling words, that it must share with the tool: a long prompt has every word in it somewhere."""
@@ -100,60 +112,60 @@ class ToolboxKnobs(Struct, frozen=True):
     """Of the best score, that a tool needs to be told by `find_tools`: what is below is no better than any other."""
     together: Share = 0.1
     """What is added to the score of a tool that is used together with those the session used: it decides between near ones."""
-    waiting: Count = 3
+    waiting: Annotated[Count, _of("skills")] = 3
     """Skills that would fit and wait for a person's yes, told in a line each."""
 
 
 class MemoryKnobs(Struct, frozen=True):
     """Which memories a prompt is reminded of, and which consolidation takes for one."""
 
-    reminders: Count = 4
+    reminders: Annotated[Count, _of("memories")] = 4
     """Memories that a prompt is told without having asked."""
-    shared_words: Count = 2
+    shared_words: Annotated[Count, _of("words")] = 2
     """Telling words that a prompt and a memory must share. A search always finds something, and most prompts need none."""
     shared_share: Share = 0.2
     """Of the telling words of the memory or of the prompt, whichever are fewer, that they must share."""
-    advice: Count = 2
+    advice: Annotated[Count, _of("memories")] = 2
     """Procedures, and pitfalls, in one answer: more of a kind crowd out what was done and said."""
-    cluster_alike: Share = 0.6
+    cluster_alike: Similarity = 0.6
     """How alike the vectors of two episodes' goals must be for the episodes to be one kind of work."""
-    merge_alike: Share = 0.9
+    merge_alike: Similarity = 0.9
     """How alike the vectors of two memories must be for them to be merged. Below, too much is lost that is asked for later."""
-    conflict_alike: Share = 0.75
+    conflict_alike: Similarity = 0.75
     """How alike the vectors of two facts must be for it to be checked whether both can hold."""
-    conflict_facts: Count = 8
+    conflict_facts: Annotated[Count, _of("facts")] = 8
     """Earlier facts that a fact is checked against."""
 
 
 class HistoryKnobs(Struct, frozen=True):
     """What a search of earlier work shows, and what a topic brings back."""
 
-    topic_pages: AtLeastOne = 3
+    topic_pages: Annotated[AtLeastOne, _of("pages")] = 3
     """Pages that `retrieve_context(topic=...)` brings back; further ones are named."""
-    results: AtLeastOne = 20
+    results: Annotated[AtLeastOne, _of("pages")] = 20
     """Pages that a search tells of."""
-    excerpt_chars: AtLeastOne = 160
+    excerpt_chars: Annotated[AtLeastOne, _of("characters")] = 160
     """Characters of each line that a result shows."""
     whole_chars: Characters = 4000
     """Up to so many characters a result names its page to be brought back whole; of a longer one, the lines around the find."""
-    around_lines: Count = 30
+    around_lines: Annotated[Count, _of("lines")] = 30
     """Lines before and behind a find that are named then: a function, as a rule."""
 
 
 class FormKnobs(Struct, frozen=True):
     """How results are shown beside their limits, and what stays of steps that left."""
 
-    again: AtLeastOne = 4
+    again: Annotated[AtLeastOne, _of("times")] = 4
     """How many times longer a result may be that was asked for again after its excerpt was shown: that one was too short."""
     change_share: Share = 0.6
     """What a difference may take of the whole result that it stands for; a longer one is hard to read and saves little."""
     names_share: Share = 0.33
     """Of an excerpt, for the names of what it leaves out: the excerpt is read, names are looked up."""
-    topics: Count = 5
+    topics: Annotated[Count, _of("names")] = 5
     """Names in the reference of what left: the most frequent paths, then other names."""
-    entities: Count = 24
+    entities: Annotated[Count, _of("names")] = 24
     """Names that are kept with a reference, to be found by; it shows as many as fit its line."""
-    hints: Count = 3
+    hints: Annotated[Count, _of("names")] = 3
     """Names that calls used, shown in a reference as what to ask for."""
     replaced: Characters = 40
     """Characters of a text that an edit replaced, in the log: it is gone from the file, so no later call copies it."""
@@ -166,7 +178,7 @@ class FormKnobs(Struct, frozen=True):
     long sessions get there: one of 439 calls cost 49 % of its full history with 13 faults, and at 0.3 44 % with 14."""
     summary_share: Share = 0.1
     """Of the stretch that leaves, for its summaries: its log comes to a few per cent."""
-    latest: AtLeastOne = 4
+    latest: Annotated[AtLeastOne, _of("steps")] = 4
     """The latest steps, which say what is being done now, for policies that compare older ones with it."""
 
 
@@ -179,11 +191,12 @@ class Knobs(Struct, frozen=True):
     """The share of the window at which pages have to leave."""
     low: WindowShare = 0.03
     """The share of the free window that steps may take after others left; the latest `keep` may take more."""
-    keep: AtLeastOne = 4
+    keep: Annotated[AtLeastOne, _of("steps")] = 4
     """The latest steps, which never leave. A step is one reply of the model with the results of its calls."""
-    most: Count = 0
+    most: Annotated[Count, _of("steps")] = 0
     """How many steps may stand in the window before all but `keep` leave; 0 sets no such bound."""
     limit: Limit = Limit(4500, 2900)
+    """When a result is shortened the first time it is shown, and to what, in characters; `{over = 0}` never."""
     limits: Mapping[Kind, Limit] = field(default_factory=lambda: dict(_LIMITS))
     """Other limits for some kinds of results."""
     tools: Mapping[str, Limit] = field(default_factory=dict)
@@ -193,13 +206,14 @@ class Knobs(Struct, frozen=True):
     echo: bool = True
     """Results that stand already become a line that says where; changed ones show what changed."""
     policy: PolicyName = "recency"
+    """Which steps leave first: the oldest, the least used, the largest, those off the topic, those of a finished task."""
     spared: frozenset[Kind] = frozenset()
     """Kinds of pages whose steps leave last."""
     early: bool = True
     """Pages may leave before the window is full, where the price model says that it pays."""
     regret: Annotated[float, Meta(ge=0, le=10_000, extra={"unit": "retrievals"})] = 10.0
     """How many retrievals a batch of departures is expected to cause: what it must save at least, beside its own price."""
-    patience: AtLeastOne = 60
+    patience: Annotated[AtLeastOne, _of("calls")] = 60
     """The most calls that a session is expected to go on for."""
     said: Characters = 160
     """Characters of what the model said, in the log that stays of each step that left."""
@@ -232,7 +246,15 @@ class Knobs(Struct, frozen=True):
     def changed(self, profile: Knobs) -> dict[str, Any]:
         """The values that differ from a profile's, by name, as JSON can hold them: what is stored with a session."""
         before, now = profile.by_name(), self.by_name()
-        return {name: to_builtins(value) for name, value in now.items() if value != before[name]}
+        return {name: to_builtins(value, order="sorted") for name, value in now.items() if value != before[name]}
+
+    def with_changes(self, changes: Mapping[str, Any]) -> Knobs:
+        """This profile with what `changed` gave. Raises `msgspec.ValidationError` where a value is out of its range."""
+        raw = to_builtins(self)
+        for name, value in changes.items():
+            group, _, rest = name.rpartition(".")
+            (raw[group] if group else raw)[rest] = value
+        return convert(raw, Knobs)
 
     def by_name(self) -> dict[str, Any]:
         """Every value; knobs of a group by dotted names."""
