@@ -76,6 +76,7 @@ from hotset.index.embed.port import Embedder
 from hotset.index.embed.table import Table
 from hotset.index.port import Index
 from hotset.nouns.deposit import Remembered
+from hotset.nouns.knobs import MemoryKnobs
 from hotset.nouns.memory import (
     Action,
     Ending,
@@ -383,7 +384,7 @@ def _told(kept: Kept, index: Index, question: Question, folder: Path) -> Iterato
     known = {page for memory in memories for page in memory.source.pages if memory.kind is not MemoryKind.EPISODE}
     text = "\n".join(memory.text for memory in memories)
     yield "all_memories", (float(sum(memory.tokens for memory in memories)), _share(gold, known), _answered(question, text))
-    telling = Telling(folder, lambda: index, lambda: question.now, logged=False)
+    telling = Telling(folder, lambda: index, lambda: question.now, knobs=MemoryKnobs(), logged=False)
     start = telling.index(kept.store, question.text, INDEX_TOKENS, "", "")
     asking = Asking(question.text, question.now, deadline=_PATIENT)
     for room in _ROOMS:

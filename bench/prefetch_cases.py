@@ -15,7 +15,7 @@ from hotset.index.embed.table import Table
 from hotset.index.local import LocalIndex
 from hotset.index.port import Index
 from hotset.nouns.finding import Entry, EntryId, Hit, Hits, Query, Sort
-from hotset.nouns.knobs import Knobs
+from hotset.nouns.knobs import Knobs, Prefetch
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Kind, Page, PageId, Role, SessionId, digest
 from hotset.nouns.window import Line, Piece
@@ -34,7 +34,7 @@ from hotset.window.names import names
 from hotset.window.prefetch import WITHIN, Prompt, Signs, agreed, asked_in, fit, is_file, queries, stands, weigh
 from hotset.window.price import units
 
-_PATIENCE = 10.0  # seconds of a search: here nobody waits
+_PATIENT = Prefetch(seconds=10.0)  # of a search: nothing waits for it here
 _ASKING = 60  # tokens of a call that reads a file
 _SLICE = 2000  # tokens that a fault brings back
 _NUMBERED = re.compile(r"^\s*(\d+)(?:→|\t|:|\|)", re.MULTILINE)
@@ -212,7 +212,7 @@ def _cases(name: str, conversation: Conversation, memory: _Memory, rules: Rules)
             continue
         memory.fold()
         asked = Prompt(prompt, line.time or memory.time)
-        found = [memory.index.search(_before(query, asked.time)) for query in queries(asked, _PATIENCE)]
+        found = [memory.index.search(_before(query, asked.time)) for query in queries(asked, _PATIENT)]
         yield _case(name, _Occasion(conversation, index, policy, said, rules), asked, found)
         memory.take(line)
     memory.fold()
@@ -222,7 +222,7 @@ def case_of_prompt(conversation: Conversation, index: int, prompt: str, project:
     """The message with that number, whose prompt is this, with what the index of a project has for it."""
     said = [Said.of(text_of(line)) for line in conversation.lines]
     asked = Prompt(prompt, conversation.lines[index].time)
-    found = [project.search(query) for query in queries(asked, _PATIENCE)]
+    found = [project.search(query) for query in queries(asked, _PATIENT)]
     return _case(conversation.set, _Occasion(conversation, index, policy_of(conversation, rules), said, rules), asked, found)
 
 
@@ -253,7 +253,7 @@ def _before(query: Query, now: float) -> Query:
 
 
 def policy_of(conversation: Conversation, rules: Rules) -> Planned:
-    return Planned(conversation, replace(Knobs(), window=rules.window), rules.price)
+    return Planned(conversation, msgspec.structs.replace(Knobs(), window=rules.window), rules.price)
 
 
 def _acts(conversation: Conversation, policy: Planned, after: int) -> Iterator[_Act]:

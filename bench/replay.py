@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
 
+from msgspec import structs
+
 from bench.frontier import Panel, Point, draw
 from bench.results import tell
 from hotset.config import listed_prices
@@ -66,7 +68,7 @@ def scaled(knobs: Knobs, factor: float) -> Knobs:
     def times(limit: Limit) -> Limit:
         return Limit(round(limit.over * factor), round(limit.room * factor))
 
-    return replace(
+    return structs.replace(
         knobs,
         limit=times(knobs.limit),
         limits={kind: times(limit) for kind, limit in knobs.limits.items()},
@@ -81,8 +83,8 @@ SWEEP = {
     "half as much shown": scaled(Knobs(), 0.5),
     "twice as much shown": scaled(Knobs(), 2),
     "four times as much shown": scaled(Knobs(), 4),
-    "low water at 10 %": replace(Knobs(), low=0.1),
-    "only when it overflows": replace(Knobs(), early=False),
+    "low water at 10 %": structs.replace(Knobs(), low=0.1),
+    "only when it overflows": structs.replace(Knobs(), early=False),
 }
 """Turns of our own knobs, for the frontier."""
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+import json
+from typing import get_args
 
 import pytest
+from msgspec import Struct, ValidationError, structs
 
 from hotset.config import load, project_root
 from hotset.errors import BadConfig
 from hotset.nouns.alert import THRESHOLDS
 from hotset.nouns.embedding import Embedding
-from hotset.nouns.knobs import NEVER, Knobs, Limit
+from hotset.nouns.knobs import NEVER, FormKnobs, Knobs, Limit, PolicyName
 from hotset.nouns.page import Kind
-from hotset.nouns.profiles import POLICY_NAMES, PROFILES
+from hotset.nouns.profiles import PROFILES
 from hotset.nouns.remembering import Remembering
 from hotset.nouns.tool import Deferring, Tooling
 from hotset.window.policies import POLICIES
@@ -189,20 +191,51 @@ def test_every_knob_can_be_set_by_name(config):
 
 def test_no_knob_is_out_of_the_file_s_reach(config):
     samples = {
-        "int": "7",
-        "float": "0.3",
-        "bool": "false",
-        "str": '"use"',
-        "Prefetch": '{mode = "on", excerpt = 0.8, hints = 1, racing = true}',
-        "Limit": "{over = 10, room = 5}",
-        "Mapping[Kind, Limit]": "{file = {over = 10, room = 5}}",
-        "Mapping[str, Limit]": "{Bash = {over = 10, room = 5}}",
-        "frozenset[Kind]": '["plan"]',
+        "policy": ('"use"', "use"),
+        "prefetch.mode": ('"on"', "on"),
+        "limit": ("{over = 10, room = 5}", Limit(10, 5)),
+        "limits": ("{file = {over = 10, room = 5}}", {Kind.FILE: Limit(10, 5)}),
+        "tools": ("{Bash = {over = 10, room = 5}}", {"Bash": Limit(10, 5)}),
+        "spared": ('["plan"]', {Kind.PLAN}),
     }
-    for knob in fields(Knobs):
-        if knob.name != "window":
-            found = config(f"[window]\n{knob.name} = {samples[str(knob.type)]}").knobs_for("")
-            assert getattr(found, knob.name) != getattr(Knobs(), knob.name), f"{knob.name} was not set"
+    for name, value in Knobs().by_name().items():
+        other = not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else 0.21
+        text, read = samples.get(name, (str(other).lower(), other))
+        for table in ("window", "knobs") if name != "window" else ():
+            found = config(f"[{table}]\n{name} = {text}").knobs_for("")
+            assert found.changed(Knobs()).keys() == {name}, f"{name} was not set"
+            assert found.by_name()[name] == read
+            assert Knobs().with_changes(json.loads(json.dumps(found.changed(Knobs())))) == found
+
+
+def test_a_knob_of_a_group_can_be_set_by_dotted_name_or_in_a_table_and_keeps_the_others(config):
+    dotted = config("[knobs]\nforms.topics = 2\nmemory.reminders = 1\nkeep = 7").knobs_for("librarian")
+    tables = config("[knobs]\nkeep = 7\n[knobs.forms]\ntopics = 2\n[knobs.memory]\nreminders = 1").knobs_for("librarian")
+
+    assert dotted == tables
+    assert dotted.changed(PROFILES["librarian"]) == {"keep": 7, "forms.topics": 2, "memory.reminders": 1}
+    assert (dotted.forms.entities, dotted.high) == (FormKnobs().entities, 0.75)
+
+
+def test_what_knobs_say_stands_over_what_the_window_says(config):
+    assert config("[window]\nkeep = 3\n[knobs]\nkeep = 5").knobs_for("").keep == 5
+
+
+def test_what_was_stored_of_a_session_s_knobs_is_checked_when_it_is_read_again():
+    assert PROFILES["lean"].with_changes({}) == PROFILES["lean"]
+    assert PROFILES["lean"].changed(Knobs())["limit"] == {"over": 500, "room": 500}
+    with pytest.raises(ValidationError):
+        Knobs().with_changes({"forms.logs_share": 7})
+
+
+def test_every_number_among_the_knobs_has_a_range_and_a_unit():
+    groups = [Knobs, *(type(value) for value in structs.asdict(Knobs()).values() if isinstance(value, Struct))]
+    for group in groups:
+        for knob in structs.fields(group):
+            bare, metas = getattr(knob.type, "__origin__", knob.type), getattr(knob.type, "__metadata__", ())
+            if bare in (int, float):
+                assert [meta for meta in metas if meta.extra and meta.extra["unit"]], f"{group.__name__}.{knob.name}"
+                assert [meta for meta in metas if meta.ge is not None and meta.le is not None], f"{group.__name__}.{knob.name}"
 
 
 @pytest.mark.parametrize(
@@ -215,28 +248,37 @@ def test_no_knob_is_out_of_the_file_s_reach(config):
         ("[window]\nprofile = 'fast'", r"profile \(.*config.toml\) must be one of default, lean, librarian"),
         ("[window]\nprofile = ['lean']", "profile .* must be one of"),
         ("[window]\nwindow = 100000", r"cannot say 'window'; it can say off, inject, budget, profile, high"),
-        ("[window]\nhigh = 1.5", "high of .* is a share of the window"),
-        ("[window]\nhigh = 'much'", "high of .* must be a number from 0 up"),
+        ("[window]\nhigh = 1.5", "high of .* must be a share of the window, from 0 to 1, not 1.5"),
+        ("[window]\nhigh = 'much'", "high of .* must be a share of the window, from 0 to 1, not 'much'"),
         ("[window]\nlow = 0.97", r"low \(0.97\).* must not be above high \(0.95\)"),
-        ("[window]\nkeep = 0", "keep of .* must be a whole number from 1 up"),
+        ("[window]\nkeep = 0", "keep of .* must be a whole number from 1 to 10000, not 0"),
         ("[window]\nkeep = 2.5", "keep of .* must be a whole number"),
         ("[window]\necho = 1", "echo of .* must be true or false"),
         ("[window]\npolicy = 'random'", "policy of .* must be one of recency, use, size, topic, task"),
-        ("[window]\nspared = 'plan'", "spared of .* must be a list of kinds"),
-        ("[window]\nspared = ['novel']", "knows the kinds system, prompt"),
+        ("[window]\nspared = 'plan'", "spared of .* must be a list of kinds, of system, prompt"),
+        ("[window]\nspared = ['novel']", "spared of .* must be a list of kinds, of system, prompt"),
         ("[window]\nlimit = 3000", "limit of .* must look like {over = 3000, room = 2000}"),
         ("[window]\nlimit = {over = 100, room = 200}", "limit.room of .* must be from 1 to 100"),
         (
             "[window]\nlimits = {file = {over = 9000}}",
             r"limits.file of \[window\] in .* must also say its room, .*: \{over = 9000, room = 6000\}, in characters",
         ),
-        ("[window.limits]\nnovel = {over = 1, room = 1}", "knows the kinds"),
+        ("[window.limits]\nnovel = {over = 1, room = 1}", "a name in limits of .* must be one of system, prompt"),
         ("[window]\ntools = 5", r"must be a table: \[window.tools\]"),
         ("[window]\nprefetch = 'always'", "prefetch.mode of .* must be one of off, hints, on, not 'always'"),
-        ("[window]\nprefetch = true", "prefetch of .* must be off, hints or on, or a table of mode, excerpt, hint"),
-        ("[window]\nprefetch = {depth = 3}", "prefetch of .* must be off, hints or on, or a table of mode"),
-        ("[window]\nprefetch = {hint = 85}", "prefetch.hint of .* must be from 0 to 1, not 85"),
+        ("[window]\nprefetch = true", "prefetch of .* must be one of off, hints, on, or a table of mode, excerpt, hint"),
+        ("[window]\nprefetch = {depth = 3}", "prefetch of .* cannot say 'depth'; it can say mode, excerpt, hint"),
+        ("[window]\nprefetch = {hint = 85}", "prefetch.hint of .* must be a probability, from 0 to 1, not 85"),
         ("[window]\nprefetch = {lines = 1.5}", "prefetch.lines of .* must be a whole number"),
+        ("[window]\nkeeep = 5", r"\[window\] in .* cannot say 'keeep'; it can say off, inject, .* Did you mean keep\?"),
+        ("[knobs]\nkeep = 0", r"keep of \[knobs\] in .* must be a whole number from 1 to 10000, not 0"),
+        ("[knobs.form]\ntopics = 1", r"\[knobs\] in .* cannot say 'form'; .* Did you mean forms\?"),
+        ("[knobs]\nforms.topic = 1", r"forms of \[knobs\] in .* cannot say 'topic'; .* Did you mean topics\?"),
+        ("[knobs]\nforms = 1", r"forms of \[knobs\] in .* must be a table of again, change_share"),
+        ("[window]\nregret = inf", "regret of .* must be a number from 0 to 10000, not inf"),
+        ("[window]\nregret = nan", "regret of .* must be a number from 0 to 10000, not nan"),
+        ("[alerts]\nwindow_pct = inf", "window_pct of .* must be a number from 0 up, not inf"),
+        ("[search]\nenabled = 'yes'", r"enabled of \[search\] in .* must be true or false, not 'yes'"),
         ("[alerts]\nlatency = 5", "cannot say 'latency'; it can say retrieval_pct"),
         ("[alerts]\noverhead_ms_p95 = 'slow'", "overhead_ms_p95 of .* must be a number from 0 up"),
     ],
@@ -275,7 +317,7 @@ def test_what_the_file_says_stands_over_every_profile(config):
 
 
 def test_the_names_of_policies_are_those_that_there_are():
-    assert set(POLICY_NAMES) == set(POLICIES)
+    assert set(get_args(PolicyName)) == set(POLICIES)
     assert {each.policy for each in PROFILES.values()} <= set(POLICIES)
 
 

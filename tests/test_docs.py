@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec import Struct, structs
 
+from hotset.nouns.knobs import Knobs, Limit
 from hotset.surfaces.cli.tree import hotset
 
 ROOT = Path(__file__).parent.parent
@@ -49,3 +51,31 @@ def test_what_a_page_points_to_is_there(page):
 
 def test_the_agents_page_is_short():
     assert len((ROOT / "AGENTS.md").read_text().splitlines()) <= 100
+
+
+def _ranges(group: type[Struct], prefix: str = "") -> dict[str, str]:
+    """Each knob with its range and its unit as the page shows them."""
+    shown: dict[str, str] = {}
+    for knob in structs.fields(group):
+        if isinstance(knob.type, type) and issubclass(knob.type, Struct) and knob.type is not Limit:
+            shown |= _ranges(knob.type, f"{knob.name}.")
+            continue
+        metas = getattr(knob.type, "__metadata__", ())
+        bounds = next((f"{meta.ge} to {meta.le}" for meta in metas if meta.ge is not None), "")
+        unit = next((meta.extra["unit"] for meta in reversed(metas) if meta.extra), "")
+        shown[f"{prefix}{knob.name}"] = f"{bounds} | {unit}"
+    return shown
+
+
+def test_the_page_of_knobs_has_every_knob_with_its_default_its_range_and_a_reason():
+    text = (ROOT / "docs" / "knobs.md").read_text()
+    rows = dict(re.findall(r"^\| `([\w.]+)` \| (.*) \|$", text, re.MULTILINE))
+    defaults, ranges = Knobs().by_name(), _ranges(Knobs)
+
+    assert rows.keys() == defaults.keys() - {"window"}
+    for name, rest in rows.items():
+        default, told = rest.split(" | ", 1)
+        assert told.startswith(f"{ranges[name]} | "), f"{name} is {told}"
+        assert len(told) > len(ranges[name]) + 20, f"{name} has no reason"
+        if isinstance(defaults[name], bool | int | float | str):
+            assert default.strip("`") == str(defaults[name]).lower()

@@ -9,24 +9,26 @@ import hashlib
 import os
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from ipaddress import ip_address
-from math import inf
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
+
+from msgspec import Meta, Struct, ValidationError, convert, structs
 
 from hotset.errors import BadConfig
 from hotset.nouns.alert import THRESHOLDS, Threshold
 from hotset.nouns.embedding import AUTO, OFF, Embedding
-from hotset.nouns.knobs import Knobs
+from hotset.nouns.knobs import NEVER, Knobs, Limit, Prefetch, Prefetching, Seconds
+from hotset.nouns.page import Kind
 from hotset.nouns.price import Price, Prices
 from hotset.nouns.profiles import DEFAULT, PROFILES
 from hotset.nouns.remembering import Remembering
-from hotset.nouns.tool import Tooling
-from hotset.settings import checked, knobs_in, remembering_in, thresholds_in, tooling_in
+from hotset.nouns.tool import Texts, Tooling
 
 DEFAULT_PORT = 4747
 
@@ -39,16 +41,50 @@ TOOLS = "tools"
 MEMORY = "memory"
 """Where what is derived of its memories lies there."""
 
-_DEFAULT_URLS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
-_PRICE_FIELDS = {each.name: each.type for each in fields(Price) if each.name != "listed"}
-_AT_MOST_ONE = ("read",)  # a cached token never costs more than an uncached one
-_AT_LEAST_ONE = ("write", "step", "window", "longest_reply", "long_input", "long_output")
 _LEAST_BUDGET = 1000  # tokens; an agent's system text and tools alone take more
-_YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
-_SUMMARY = {"summary_model": "", "summary_upstream": "", "summary_every": 10, "summary_seconds": 60}
-_EMBEDDING = {"minilm": AUTO, "embedding_url": "", "embedding_model": "", "embedding_size": 0}
+_SWITCH = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
+"""The words for yes and no in the environment, where all is text."""
+
 _PROJECT_MARKS = (".git", ".hg", ".jj", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
+
+
+def _in(table: str, key: str = "", **more: str) -> Meta:
+    """Where the file says a setting: under `key` of a table, by default its own name."""
+    return Meta(extra={"table": table, "key": key, **more})
+
+
+class Settings(Struct, frozen=True):
+    """Every setting that has a variable: `HOTSET_` and its name in capitals."""
+
+    project: str = ""
+    home: str = ""
+    data: str = ""
+    port: Annotated[int, Meta(ge=0, le=65535)] = 0
+    openai_url: str = "https://api.openai.com/v1"
+    anthropic_url: str = "https://api.anthropic.com"
+    off: Annotated[bool, _in("window")] = False
+    inject: Annotated[bool, _in("window", flag="--no-tools")] = True
+    budget: Annotated[Any, _in("window")] = 0
+    profile: Annotated[Any, _in("window")] = ""
+    search: Annotated[bool, _in("search", "enabled")] = True
+    minilm: Annotated[str, _in("search")] = AUTO
+    embedding_url: Annotated[str, _in("search")] = ""
+    embedding_model: Annotated[str, _in("search")] = ""
+    embedding_size: Annotated[int, Meta(ge=0), _in("search", allowed="how many numbers a vector of the model has")] = 0
+    summary_model: Annotated[str, _in("summary", "model")] = ""
+    summary_upstream: Annotated[str, _in("summary", "upstream")] = ""
+    summary_every: Annotated[int, Meta(ge=0), _in("summary", "every")] = 10
+    summary_seconds: Annotated[Seconds, _in("summary", "seconds")] = 60.0
+    tools: Annotated[bool, _in("tools", "enabled")] = True
+    memory: Annotated[bool, _in("memory", "enabled")] = True
+
+
+_WINDOW = ("off", "inject", "budget", "profile")
+"""What `[window]` says beside knobs."""
+
+_NO_SETTINGS = ("window",)
+"""Knobs that no file sets: the window's own size is `budget`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +136,7 @@ class Config:
     profile: str = ""
     """The profile of every agent; empty gives each the profile of its own kind."""
     own_knobs: Mapping[str, Any] = field(default_factory=dict)
-    """What the user's file says about single knobs: it stands over any profile."""
+    """What the user's file says about single knobs, by dotted name: it stands over any profile."""
     own_alerts: Mapping[str, float] = field(default_factory=dict)
     """What the user's file says about thresholds."""
     knobs: Knobs | None = None
@@ -138,8 +174,7 @@ class Config:
         """What holds for an agent, by its name: kinds of agents are profiles too."""
         if self.knobs is not None:
             return self.knobs
-        known = PROFILES.get(self.profile or agent, PROFILES[DEFAULT])
-        return replace(known, **self.own_knobs) if self.own_knobs else known
+        return PROFILES.get(self.profile or agent, PROFILES[DEFAULT]).turned(self.own_knobs)
 
 
 def load(
@@ -159,77 +194,52 @@ def load(
     env = os.environ if environ is None else environ
     path = user_file(env)
     file = _read(path)
-    window = _table(file, "window", path)
-    origins: dict[str, str] = {}
-
-    def first(name: str, flag: object, default: object, *, spelled: str = "", table: Mapping[str, Any] = file) -> object:
-        """What the first source says that says anything; `origins` remembers which."""
-        sources = (
-            (flag, spelled or f"--{name.replace('_', '-')}"),
-            (env.get(f"HOTSET_{name.upper()}"), f"HOTSET_{name.upper()}"),
-            (table.get(name), str(path)),
-        )
-        value, origins[name] = next(
-            ((value, origin) for value, origin in sources if value not in (None, "")), (default, "default")
-        )
-        return value
-
-    def pick(name: str, flag: str | None, default: str) -> str:
-        value = first(name, flag, default)
-        if not isinstance(value, str | int) or isinstance(value, bool):
-            raise BadConfig(f"{name} in {origins[name]} must be text or a number")
-        return str(value)
-
-    root = project_root(Path(pick("project", project, str(Path.cwd()))))
-    home = Path(pick("home", None, str(_platform_home()))).expanduser()
-    folder = Path(pick("data", data, str(home / "projects" / _folder_name(root)))).expanduser().absolute()
-    wanted_port = pick("port", None if port is None else str(port), "")
-    upstreams = {
-        name: pick(f"{name}_url", flag, _DEFAULT_URLS[name])
-        for name, flag in (("openai", openai_url), ("anthropic", anthropic_url))
+    flags = {
+        "project": project,
+        "data": data,
+        "port": port,
+        "openai_url": openai_url,
+        "anthropic_url": anthropic_url,
+        "off": off,
+        "inject": inject,
+        "budget": budget,
+        "profile": profile,
     }
-    upstreams |= _named(file, path, origins)
-    chosen = {
-        "off": first("off", off, default=False, table=window),
-        "inject": first("inject", inject, default=True, spelled="--no-tools", table=window),
-        "budget": first("budget", budget, 0, table=window),
-        "profile": first("profile", profile, "", table=window),
-    }
-    own_knobs = knobs_in(window, path, beside=tuple(chosen))
-    named_profile = _profile(chosen["profile"], origins["profile"])
-    checked(replace(PROFILES[named_profile or DEFAULT], **own_knobs), path)
-    summary = _summary_table(file, path)
-    tooling = tooling_in(_table(file, "tools", path), path)
-    memory = remembering_in(_table(file, "memory", path), path)
-    searching = _search_table(file, path)
-    search = first("search", None, default=True, table=searching)
-    embedding = {name: first(name, None, default, table=searching) for name, default in _EMBEDDING.items()}
-    summing = {name: first(name, None, default, table=summary) for name, default in _SUMMARY.items()}
+    chosen, origins = _settings(flags, env, file, path)
+    tables = {name: _table(file, name, path) for name in ("window", "knobs", "summary", "search", "tools", "memory", "alerts")}
+    own_knobs = _values(Knobs, tables["window"], f"[window] in {path}", beside=_WINDOW)
+    own_knobs |= _values(Knobs, tables["knobs"], f"[knobs] in {path}")
+    named_profile = _profile(chosen.profile, origins["profile"])
+    _check_shares(PROFILES[named_profile or DEFAULT].turned(own_knobs), f"[window] in {path}")
+    for name in ("summary", "search"):
+        _check_names(name, tables[name], path)
+    tooling = Tooling(**_values(Tooling, tables["tools"], f"[tools] in {path}"))
+    memory = Remembering(**_values(Remembering, tables["memory"], f"[memory] in {path}"))
+    root = project_root(Path(chosen.project or Path.cwd()))
+    home = Path(chosen.home or _platform_home()).expanduser()
+    folder = Path(chosen.data or home / "projects" / _folder_name(root)).expanduser().absolute()
+    urls = {"openai": chosen.openai_url, "anthropic": chosen.anthropic_url} | _named(file, path, origins)
     return Config(
         project=root,
         folder=folder,
-        port=_port(wanted_port, origins["port"]) if wanted_port else None,
+        port=None if origins["port"] == "default" else chosen.port,
         upstreams={
             name: Upstream(name, url := _url(name, value, origins[f"{name}_url"]), _proxy_for(url, env))
-            for name, value in upstreams.items()
+            for name, value in urls.items()
         },
         origins=origins,
         own_prices=_own_prices(file, path),
-        off=_yes_or_no("off", chosen["off"], origins["off"]),
-        inject=_yes_or_no("inject", chosen["inject"], origins["inject"]),
-        budget=budget_of(chosen["budget"], origins["budget"]),
+        off=chosen.off,
+        inject=chosen.inject,
+        budget=budget_of(chosen.budget, origins["budget"]),
         profile=named_profile,
         own_knobs=own_knobs,
-        own_alerts=thresholds_in(_table(file, "alerts", path), path),
-        summary=_summarising(summing, env.get("HOTSET_SUMMARY_KEY", ""), upstreams, origins),
-        search=_yes_or_no("search", search, origins["search"]),
-        embedding=_embedding(embedding, env.get("HOTSET_EMBEDDING_KEY", ""), origins),
-        tooling=replace(
-            tooling, enabled=_yes_or_no("tools", first("tools", None, default=tooling.enabled, table={}), origins["tools"])
-        ),
-        memory=replace(
-            memory, enabled=_yes_or_no("memory", first("memory", None, default=memory.enabled, table={}), origins["memory"])
-        ),
+        own_alerts=_alerts(tables["alerts"], f"[alerts] in {path}"),
+        summary=_summarising(chosen, env.get("HOTSET_SUMMARY_KEY", ""), urls, origins),
+        search=chosen.search,
+        embedding=_embedding(chosen, env.get("HOTSET_EMBEDDING_KEY", ""), origins),
+        tooling=structs.replace(tooling, enabled=chosen.tools),
+        memory=structs.replace(memory, enabled=chosen.memory),
         servers=(path.parent / SERVERS, folder / TOOLS / SERVERS),
         user=Path(env["HOME"]) if env.get("HOME") else Path.home(),
         environ=env,
@@ -244,6 +254,26 @@ def listed_prices() -> tuple[tuple[str, Price], ...]:
     file = tomllib.loads(files("hotset").joinpath("data", "prices.toml").read_text("utf-8"))
     families = {"": {}, **file["families"]}
     return tuple((pattern, Price(**families[table.pop("family", "")] | table)) for pattern, table in file["prices"].items())
+
+
+def parse_knobs(words: Iterable[str], origin: str) -> dict[str, Any]:
+    """The knobs that words like `keep=8` and `prefetch.mode=on` set, by name. Raises `BadConfig`."""
+    said: dict[str, Any] = {}
+    known = [name for name in Knobs().by_name() if name not in _NO_SETTINGS]
+    for word in words:
+        name, equals, text = (part.strip() for part in word.partition("="))
+        if not equals or not text:
+            raise BadConfig(f"{origin} {word!r} must look like keep=8")
+        if name not in known:
+            _refuse_name(name, known, origin)
+        try:
+            given = tomllib.loads(f"given = {text}")["given"]
+        except tomllib.TOMLDecodeError:
+            given = text  # a bare word, such as a policy
+        group, _, rest = name.rpartition(".")
+        said |= _values(Knobs, {group: {rest: given}} if group else {rest: given}, origin)
+    _check_shares(PROFILES[DEFAULT].turned(said), origin)
+    return said
 
 
 def user_file(env: Mapping[str, str]) -> Path:
@@ -299,47 +329,178 @@ def _named(file: Mapping[str, Any], path: Path, origins: dict[str, str]) -> dict
     return named
 
 
-def _summary_table(file: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """`[summary]`, with each setting under the name that it has in the environment too."""
-    table = {f"summary_{name}": value for name, value in _table(file, "summary", path).items()}
-    if unknown := sorted(table.keys() - _SUMMARY.keys()):
-        named = unknown[0].removeprefix("summary_")
-        raise BadConfig(
-            f"summary in {path} cannot say {named!r}; it can say model, upstream, every, seconds (a key: HOTSET_SUMMARY_KEY)"
+def _settings(
+    flags: Mapping[str, object], env: Mapping[str, str], file: Mapping[str, Any], path: Path
+) -> tuple[Settings, dict[str, str]]:
+    """What the first source says that says anything, and for each setting which one that was."""
+    chosen: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for setting in structs.fields(Settings):
+        name, (bare, facts) = setting.name, _facts(setting.type)
+        table, key = facts.get("table"), facts.get("key") or name
+        said = env.get(f"HOTSET_{name.upper()}")
+        sources = (
+            (flags.get(name), facts.get("flag") or f"--{name.replace('_', '-')}"),
+            (_SWITCH.get(said.strip().lower(), said) if said and bare is bool else said, f"HOTSET_{name.upper()}"),
+            ((_table(file, table, path) if table else file).get(key), str(path)),
         )
-    return table
+        value, origin = next(((value, origin) for value, origin in sources if value not in (None, "")), (None, "default"))
+        origins[name] = origin
+        if value is not None:
+            at = f"{key} of [{table}] in {path}" if key != name and origin == str(path) else f"{name} ({origin})"
+            chosen[name] = _value(setting.type, value, at, strict=bare is bool)
+    return Settings(**chosen), origins
 
 
-def _search_table(file: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """`[search]`, whose switch is `HOTSET_SEARCH` in the environment."""
-    table = {"search" if name == "enabled" else name: value for name, value in _table(file, "search", path).items()}
-    if unknown := sorted(table.keys() - {"search", *_EMBEDDING}):
-        can = ", ".join(("enabled", *_EMBEDDING))
-        raise BadConfig(f"search in {path} cannot say {unknown[0]!r}; it can say {can} (a key: HOTSET_EMBEDDING_KEY)")
-    return table
+def _check_names(table: str, given: Mapping[str, Any], path: Path) -> None:
+    """Raises `BadConfig` where a table of settings says something that is none."""
+    settings = ((setting.name, _facts(setting.type)[1]) for setting in structs.fields(Settings))
+    known = [facts["key"] or name for name, facts in settings if facts.get("table") == table]
+    for name in sorted(given.keys() - set(known)):
+        key = {"summary": "HOTSET_SUMMARY_KEY", "search": "HOTSET_EMBEDDING_KEY"}[table]
+        _refuse_name(name, known, f"{table} in {path}", f" (a key: {key})")
 
 
-def _embedding(chosen: Mapping[str, object], key: str, origins: Mapping[str, str]) -> Embedding:
+def _values(
+    group: type[Struct], table: Mapping[str, Any], origin: str, prefix: str = "", beside: Iterable[str] = ()
+) -> dict[str, Any]:
+    """What a table says of a group of settings, each value checked, by dotted name. Raises `BadConfig`."""
+    known = {each.name: each.type for each in structs.fields(group) if each.name not in _NO_SETTINGS}
+    said: dict[str, Any] = {}
+    for name, given in table.items():
+        at = f"{prefix}{name} of {origin}"
+        if name in beside:
+            continue
+        if name not in known:
+            _refuse_name(name, [*beside, *known], f"{prefix[:-1]} of {origin}" if prefix else origin)
+        if not _is_group(known[name]):
+            said[f"{prefix}{name}"] = _value(known[name], given, at)
+            continue
+        inner = {"mode": given} if known[name] is Prefetch and isinstance(given, str) else given
+        if not isinstance(inner, dict):
+            shorter = f"{_allowed(Prefetching)}, or " if known[name] is Prefetch else ""
+            names = ", ".join(known[name].__struct_fields__)
+            raise BadConfig(f"{at} must be {shorter}a table of {names}, not {given!r}")
+        said |= _values(known[name], inner, origin, f"{prefix}{name}.")
+    return said
+
+
+def _is_group(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Struct) and kind is not Limit
+
+
+def _value(kind: Any, given: object, at: str, *, strict: bool = True) -> Any:
+    """What was given, as the type says that it has to be. `at` names the setting and where it was set. Raises `BadConfig`."""
+    if kind is Limit:
+        return _limit(given, at)
+    if get_origin(kind) is Mapping:
+        names, values = get_args(kind)
+        name, _, origin = at.partition(" of ")
+        if not isinstance(given, dict):
+            raise BadConfig(f"{at} must be a table: [window.{name}]")
+        return {
+            _value(names, each, f"a name in {at}"): _value(values, value, f"{name}.{each} of {origin}")
+            for each, value in given.items()
+        }
+    try:
+        value = convert(given, kind, strict=strict)
+    except ValidationError:
+        value = None
+    if value is None or (isinstance(value, float) and not isfinite(value)):
+        raise BadConfig(f"{at} must be {_allowed(kind)}, not {given!r}")
+    return value
+
+
+def _allowed(kind: Any) -> str:
+    """What a setting of that type may be, in words."""
+    bare, facts = _facts(kind)
+    if "allowed" in facts:
+        return str(facts["allowed"])
+    if bare is bool:
+        return "true or false"
+    if bare in (int, float):
+        unit = str(facts.get("unit", ""))
+        number = f"{unit}," if unit.startswith("a ") else "a whole number" if bare is int else "a number"
+        return f"{number} from {facts['ge']} {'to {}'.format(facts['le']) if 'le' in facts else 'up'}"
+    if kind == Texts:
+        return 'a list of texts, such as ["github__*"]'
+    if get_origin(bare) is frozenset:
+        return f"a list of kinds, of {', '.join(Kind)}"
+    choices = get_args(bare) or (() if bare is str else bare)
+    return f"one of {', '.join(choices)}" if choices else "text"
+
+
+def _facts(kind: Any) -> tuple[Any, dict[str, Any]]:
+    """The type without its annotations, and what they say: its range, and where a setting stands."""
+    if get_origin(kind) is not Annotated:
+        return kind, {}
+    said: dict[str, Any] = {}
+    for meta in kind.__metadata__:
+        said |= {end: most for end in ("ge", "le") if (most := getattr(meta, end)) is not None} | (meta.extra or {})
+    return kind.__origin__, said
+
+
+def _refuse_name(name: str, known: Iterable[str], where: str, more: str = "") -> NoReturn:
+    from difflib import get_close_matches  # noqa: PLC0415 - where a name is wrong
+
+    known = list(known)
+    near = get_close_matches(name, known, 1)
+    meant = f". Did you mean {near[0]}?" if near else ""
+    raise BadConfig(f"{where} cannot say {name!r}; it can say {', '.join(known)}{more}{meant}")
+
+
+def _limit(given: object, at: str) -> Limit:
+    """`{over = 3000, room = 2000}`; `{over = 0}` never shortens."""
+    if not isinstance(given, dict) or "over" not in given or not set(given) <= {"over", "room"}:
+        raise BadConfig(f"{at} must look like {{over = 3000, room = 2000}}, in characters, not {given!r}")
+    name, _, origin = at.partition(" of ")
+    kinds = get_type_hints(Limit, include_extras=True)
+    over = _value(kinds["over"], given["over"], f"{name}.over of {origin}")
+    if not over:
+        return NEVER
+    if "room" not in given:
+        example = f"{{over = {over}, room = {max(1, over * 2 // 3)}}}"
+        raise BadConfig(f"{at} must also say its room, how long what is shown may be: {example}, in characters")
+    room = _value(kinds["room"], given["room"], f"{name}.room of {origin}")
+    if not 1 <= room <= over:
+        raise BadConfig(f"{name}.room of {origin} must be from 1 to {over}, which is its over, not {room}")
+    return Limit(over, room)
+
+
+def _check_shares(knobs: Knobs, where: str) -> None:
+    """Raises `BadConfig` where knobs contradict each other."""
+    if knobs.low > knobs.high:
+        raise BadConfig(
+            f"{where}: low ({knobs.low:g}), what stays when pages leave, must not be above high ({knobs.high:g}), "
+            "at which they leave"
+        )
+
+
+def _alerts(table: Mapping[str, Any], origin: str) -> dict[str, float]:
+    """The thresholds that `[alerts]` sets, by name; `false` is none. Raises `BadConfig`."""
+    for name in sorted(table.keys() - THRESHOLDS.keys()):
+        _refuse_name(name, THRESHOLDS, origin)
+    limit = Annotated[float, Meta(ge=0)]
+    return {
+        name: THRESHOLDS[name].never if value is False else _value(limit, value, f"{name} of {origin}")
+        for name, value in table.items()
+    }
+
+
+def _embedding(chosen: Settings, key: str, origins: Mapping[str, str]) -> Embedding:
     """The endpoint needs all three of its settings; MiniLM's vectors mean nothing beside an endpoint's."""
-    minilm, url, model = (_text(name, chosen[name], origins[name]) for name in ("minilm", "embedding_url", "embedding_model"))
-    size = _vector_size(chosen["embedding_size"], origins["embedding_size"])
+    minilm, url = chosen.minilm, chosen.embedding_url
     if minilm not in (AUTO, OFF):
         minilm = str(_weights(minilm, origins["minilm"]))
         if url:
             raise BadConfig(f"minilm ({origins['minilm']}) cannot ask for what embedding_url embeds; set one of them")
-    for one, other in (("embedding_url", "embedding_model"), ("embedding_url", "embedding_size")):
-        if bool(chosen[one]) != bool(chosen[other]):
-            lacking, told = (other, one) if chosen[one] else (one, other)
-            raise BadConfig(f"{told} ({origins[told]}) says nothing without {lacking}; set both, or none")
+    for other in ("embedding_model", "embedding_size"):
+        if bool(url) != bool(getattr(chosen, other)):
+            lacking, given = (other, "embedding_url") if url else ("embedding_url", other)
+            raise BadConfig(f"{given} ({origins[given]}) says nothing without {lacking}; set both, or none")
     if not url:
         return Embedding(minilm)
-    return Embedding(OFF, _url("embedding", url, origins["embedding_url"]), model, size, key)
-
-
-def _text(name: str, value: object, origin: str) -> str:
-    if not isinstance(value, str):
-        raise BadConfig(f"{name} ({origin}) must be text, not {value!r}")
-    return value
+    return Embedding(OFF, _url("embedding", url, origins["embedding_url"]), chosen.embedding_model, chosen.embedding_size, key)
 
 
 def _weights(named: str, origin: str) -> Path:
@@ -349,24 +510,14 @@ def _weights(named: str, origin: str) -> Path:
     return file
 
 
-def _vector_size(value: object, origin: str) -> int:
-    size = int(value) if isinstance(value, str) and value.isdecimal() else value
-    if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-        raise BadConfig(f"embedding_size ({origin}) must be how many numbers a vector of the model has, not {value!r}")
-    return size
-
-
-def _summarising(chosen: Mapping[str, object], key: str, upstreams: Mapping[str, str], origins: Mapping[str, str]) -> Summarising:
-    model, every, seconds = (str(chosen[f"summary_{name}"]) for name in ("model", "every", "seconds"))
-    upstream = str(chosen["summary_upstream"] or ("anthropic" if model.startswith("claude") else "openai"))
+def _summarising(chosen: Settings, key: str, upstreams: Mapping[str, str], origins: Mapping[str, str]) -> Summarising:
+    model = chosen.summary_model
+    upstream = chosen.summary_upstream or ("anthropic" if model.startswith("claude") else "openai")
     if upstream not in upstreams:
         raise BadConfig(
             f"summary_upstream ({origins['summary_upstream']}) must be one of {', '.join(upstreams)}, not {upstream!r}"
         )
-    for name, value in (("summary_every", every), ("summary_seconds", seconds)):
-        if not value.isdecimal():
-            raise BadConfig(f"{name} ({origins[name]}) must be a whole number from 0 up, not {value!r}")
-    return Summarising(model, upstream, int(every), float(seconds), key)
+    return Summarising(model, upstream, chosen.summary_every, chosen.summary_seconds, key)
 
 
 def _own_prices(file: Mapping[str, Any], path: Path) -> tuple[tuple[str, Mapping[str, float]], ...]:
@@ -374,32 +525,17 @@ def _own_prices(file: Mapping[str, Any], path: Path) -> tuple[tuple[str, Mapping
     tables = file.get("prices", {})
     if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
         raise BadConfig(f'prices in {path} must be tables like [prices."gpt-5*"]')
+    kinds = {name: kind for name, kind in get_type_hints(Price, include_extras=True).items() if name != "listed"}
+    for pattern, table in tables.items():
+        for name in sorted(table.keys() - kinds.keys()):
+            _refuse_name(name, kinds, f"prices.{pattern!r} in {path}")
     return tuple(
-        (pattern.lower(), {name: _amount(name, value, f"prices.{pattern!r} in {path}") for name, value in table.items()})
+        (
+            pattern.lower(),
+            {name: _value(kinds[name], value, f"{name} of prices.{pattern!r} in {path}") for name, value in table.items()},
+        )
         for pattern, table in tables.items()
     )
-
-
-def _amount(name: str, value: object, origin: str) -> float:
-    """A number that this field of a price can have."""
-    if name not in _PRICE_FIELDS:
-        raise BadConfig(f"{origin} cannot say {name!r}; it can say {', '.join(_PRICE_FIELDS)}")
-    whole = _PRICE_FIELDS[name] == "int"
-    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not 0 <= value < inf:
-        raise BadConfig(f"{name} of {origin} must be a {'whole ' if whole else ''}number from 0 up, not {value!r}")
-    if name in _AT_MOST_ONE and value > 1:
-        raise BadConfig(f"{name} of {origin} is a share of the input price, from 0 to 1, not {value!r}")
-    if name in _AT_LEAST_ONE and value < 1:
-        raise BadConfig(f"{name} of {origin} must be 1 or more, not {value!r}")
-    return value
-
-
-def _yes_or_no(name: str, value: object, origin: str) -> bool:
-    """True and false; in the environment, where all is text, also the words for them."""
-    said = str(value).strip().lower()
-    if not isinstance(value, bool) and (origin != f"HOTSET_{name.upper()}" or said not in (*_YES, *_NO)):
-        raise BadConfig(f"{name} ({origin}) must be true or false, not {value!r}")
-    return said in _YES
 
 
 def budget_of(value: object, origin: str) -> int:
@@ -456,12 +592,6 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _port(value: str, origin: str) -> int:
-    if not value.isdigit() or int(value) > 65535:
-        raise BadConfig(f"port ({origin}) must be a number from 0 to 65535, not {value!r}")
-    return int(value)
 
 
 def _platform_home() -> Path:

@@ -196,3 +196,54 @@ def test_progress_is_shown_to_a_person_and_ctrl_c_ends_it_in_a_word(desk: Desk, 
         assert (running.returncode, stdout.read()) == (130, b"")
     assert b"hotset: stopped" in seen
     assert b"Traceback" not in seen
+
+
+def test_a_knob_that_is_set_gets_a_row_of_its_own_and_the_table_says_what_differs(desk: Desk, session: str):
+    ran = desk.run(
+        "replay", session, "--window", "9000", "--set", "keep=9", "--set", "forms.logs_share=0.3", "--policy", "default"
+    )
+
+    assert ran.code == 0
+    rows = [line.split()[0] for line in ran.out.splitlines() if line.startswith("default")]
+    assert rows == ["default", "default+set", "default+set:"]
+    assert "default+set: keep 9 instead of 4, forms.logs_share 0.3 instead of 0.4" in ran.out
+
+    told = desk.run("replay", session, "--window", "9000", "--set", "keep=9", "--json").json()
+    assert list(told["policies"]) == ["default", "default+set", *USUAL[1:]]
+    assert told["knobs"] == {"default+set": {"keep": 9}}
+    assert told["policies"]["default+set"]["cost_pct"] > told["policies"]["default"]["cost_pct"]
+    assert desk.run("replay", session, "--json").json()["knobs"] == {}
+
+
+def test_a_knob_that_a_replay_cannot_judge_is_named(desk: Desk, session: str):
+    ran = desk.run("replay", session, "--window", "9000", "--set", "memory.reminders=9", "--policy", "default")
+
+    assert (ran.code, "memory.reminders changed nothing" in ran.err) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("kep=8", "--set cannot say 'kep'"),
+        ("kep=8", "Did you mean keep?"),
+        ("form.topics=2", "Did you mean forms.topics?"),
+        ("window=5000", "--set cannot say 'window'"),
+        ("keep", "--set 'keep' must look like keep=8"),
+        ("keep=", "--set 'keep=' must look like keep=8"),
+        ("keep=many", "keep of --set must be a whole number from 1 to 10000, not 'many'"),
+        ("forms.logs_share=2", "forms.logs_share of --set must be a share, from 0 to 1, not 2"),
+        ("policy=random", "policy of --set must be one of recency, use, size, topic, task, not 'random'"),
+        ("low=0.99", "--set: low (0.99), what stays when pages leave, must not be above high (0.95)"),
+    ],
+)
+def test_a_knob_that_cannot_be_set_is_refused_with_what_is_allowed(desk: Desk, session: str, setting: str, says: str):
+    ran = desk.run("replay", session, "--set", setting)
+
+    assert ran.code == 2
+    assert says in " ".join(ran.err.split())
+
+
+def test_knobs_are_set_for_policies_of_ours_only(desk: Desk, session: str):
+    ran = desk.run("replay", session, "--policy", "full", "--set", "keep=8")
+
+    assert (ran.code, "add --policy default" in ran.err) == (2, True)

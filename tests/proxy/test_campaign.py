@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from msgspec import structs
 
 from hotset import tokens
 from hotset.config import Config, load
@@ -103,7 +104,7 @@ def _session(name: DialectName, chance: Random, config: Config, store: RamStore)
 
 
 def _settings(config: Config, chance: Random) -> Config:
-    knobs = replace(
+    knobs = structs.replace(
         config.knobs,
         keep=chance.randint(1, 3),
         most=chance.choice([0, 0, 2]),

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from hotset.config import load
 from hotset.dialects import DIALECTS
@@ -213,7 +214,7 @@ def test_ghosts_take_no_more_than_their_share_of_the_window_and_count_in_it(tmp_
 @pytest.mark.parametrize("ghosts", [0, 1, 5])
 def test_an_operator_says_how_many_ghosts_there_may_be(tmp_path, store, shelf, ghosts):
     config = load(project=str(tmp_path), data=str(tmp_path), environ={})
-    line = Line(tmp_path, store, shelf, tooling=replace(config.tooling, ghosts=ghosts))
+    line = Line(tmp_path, store, shelf, tooling=structs.replace(config.tooling, ghosts=ghosts))
 
     offered = names(line.ask(asked("Create an issue and send a mail."), 1.0))
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from hotset.config import Config, load
 from hotset.dialects import DIALECTS as SPOKEN
@@ -166,7 +167,7 @@ def test_what_tools_bring_is_no_prompt(config, dialect):
     assert index.queries == []
 
 
-RACING = replace(PATIENT, racing=True)
+RACING = structs.replace(PATIENT, racing=True)
 OPENING = "Have a look at the shop."
 
 
@@ -200,7 +201,7 @@ def test_what_was_found_while_tools_ran_stands_behind_their_results(config, dial
 def test_a_search_that_loses_its_race_is_not_waited_for(config, dialect):
     hanging = Hanging()
     prefetcher = Prefetcher(lambda: hanging)  # type: ignore[arg-type,return-value]
-    planner = Planner(replace(config, knobs=Knobs(prefetch=replace(RACING, seconds=0.01))), prefetcher=prefetcher)
+    planner = Planner(replace(config, knobs=Knobs(prefetch=structs.replace(RACING, seconds=0.01))), prefetcher=prefetcher)
     try:
         results, _ = _raced(planner, prefetcher, dialect, wait=False)
     finally:
@@ -241,7 +242,7 @@ def test_a_broken_index_changes_nothing(config, dialect, broken):
 
 def test_an_index_that_hangs_changes_nothing_and_is_not_asked_for_ever(config, dialect):
     hanging = Hanging()
-    hasty = replace(config, knobs=Knobs(prefetch=replace(PATIENT, seconds=0.01)))
+    hasty = replace(config, knobs=Knobs(prefetch=structs.replace(PATIENT, seconds=0.01)))
     planner = planner_with(hasty, hanging)
     try:
         for number in range(5):

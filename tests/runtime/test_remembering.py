@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from hotset.config import Summarising
 from hotset.nouns.deposit import Remembered
@@ -155,7 +156,7 @@ def test_a_session_is_not_told_what_it_came_to_itself(world):
 
 
 def test_a_client_tells_how_its_work_came_out(world):
-    here = world(memory=replace(SOON, quiet_seconds=0.5))
+    here = world(memory=structs.replace(SOON, quiet_seconds=0.5))
     here.says(GOAL)
     here.says(GOAL, "The export is there now.", "It still breaks on umlauts.", **{"x-hotset-outcome": "failure"})
     assert "x-hotset-outcome" not in {name.lower() for name, _ in here.provider.requests[-1].headers}

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from msgspec import structs
 
 from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.page import Kind, Role
@@ -90,7 +91,7 @@ def _staying(talk: Talk, policy: str) -> Iterator[list[int]]:
     knobs = Knobs(window=8000, high=0.1, keep=2, early=False, policy=policy, limit=NEVER, limits={})
     models = [line for line in talk.lines if line.role is Role.ASSISTANT]
     for room in range(1, 100):
-        made = plan(talk.lines, talk.table, replace(knobs, low=room / 100), moment())
+        made = plan(talk.lines, talk.table, structs.replace(knobs, low=room / 100), moment())
         if staying := [index for index, line in enumerate(models[:6]) if Spot(line.chain, WHOLE) not in made.shown]:
             yield staying
 
@@ -103,7 +104,7 @@ def test_what_pointed_to_a_result_that_leaves_is_shown_anew():
     for n in range(20):
         talk.step(code(20, f"k{n}"), said="Next.")
     talk.step(text, path="src/b.py", kind=Kind.FILE).step(changed, path="src/a.py", kind=Kind.FILE)
-    talk.sent(plan(talk.lines, talk.table, replace(knobs, window=200_000), moment()))
+    talk.sent(plan(talk.lines, talk.table, structs.replace(knobs, window=200_000), moment()))
     echo, difference = (talk.table.shown[Spot(talk.lines[index].chain, 0)] for index in (-3, -1))
     assert (echo.form, difference.form) == (Form.ECHO, Form.CHANGE)
 
@@ -213,7 +214,7 @@ def test_a_call_and_its_result_that_stand_apart_stay_and_what_they_brought_leave
 def test_what_pointed_to_a_result_in_a_step_that_comes_back_or_leaves_is_shown_anew_after_an_edit():
     """The same file was read in step 1 and in step 6; both had left, and the sixth comes back without the first."""
     text = code(40, "same")
-    talk, wide = Talk().user("Do it.").step(text, path="a.py"), replace(_SMALL, window=200_000)
+    talk, wide = Talk().user("Do it.").step(text, path="a.py"), structs.replace(_SMALL, window=200_000)
     for n in range(4):
         talk.step(code(30, f"k{n}"))
     talk.step(text, path="a.py")

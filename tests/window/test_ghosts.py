@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from hotset.nouns.knobs import ToolboxKnobs
 from hotset.nouns.message import Loading, Tool, ToolSpec
 from hotset.nouns.tool import Ghost, Origin
 from hotset.nouns.tool import Tool as LibraryTool
@@ -128,7 +129,7 @@ def test_a_tool_that_the_client_has_is_not_offered_again(name, description, same
     ],
 )
 def test_a_prompt_speaks_of_a_tool_where_it_names_what_the_tool_does(prompt, speaks):
-    assert speaks_of(prompt, tool()) is speaks
+    assert speaks_of(prompt, tool(), ToolboxKnobs()) is speaks
 
 
 def test_a_long_prompt_that_speaks_of_much_else_does_not_ask_for_a_tool():
@@ -136,7 +137,7 @@ def test_a_long_prompt_that_speaks_of_much_else_does_not_ask_for_a_tool():
         f"{a}{b}" for a in ("alpha", "beta", "gamma", "delta", "omega") for b in ("wards", "light", "stone", "water", "fall")
     )
 
-    assert not speaks_of(f"{novel} issue github", tool())
+    assert not speaks_of(f"{novel} issue github", tool(), ToolboxKnobs())
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from hotset.nouns.finding import Entry, EntryId, Hit, Hits, Sort
 from hotset.nouns.knobs import Prefetch, Prefetching
@@ -57,7 +58,7 @@ entries = st.lists(st.builds(entry, st.integers(0, 30), st.sampled_from(["", "a/
 @pytest.mark.row("V7")
 @given(entries, st.integers(0, 3000), st.sampled_from(Prefetching))
 def test_an_offer_keeps_its_bounds_whatever_was_found(found, free, mode):
-    knobs = replace(ON, mode=mode, lines=5)
+    knobs = structs.replace(ON, mode=mode, lines=5)
     made = offered(hits(*found), knobs, free=free)
 
     assert len(made.excerpts) <= knobs.excerpts
@@ -121,13 +122,13 @@ def test_an_excerpt_says_where_it_stands_and_how_sure_it_is():
 
 
 def test_an_excerpt_that_is_cut_says_which_lines_it_shows():
-    made = offered(hits(entry(2, "lib/tax.py", sort=Sort.CODE, kind="python", lines=(10, 21))), replace(ON, lines=4))
+    made = offered(hits(entry(2, "lib/tax.py", sort=Sort.CODE, kind="python", lines=(10, 21))), structs.replace(ON, lines=4))
     assert made.excerpts[0].text.split("\n")[0] == "[AUTO-RETRIEVED: lib/tax.py:10-13 | confidence 1.00]"
     assert len(made.excerpts[0].text.split("\n")) == 5
 
 
 def test_a_hint_is_one_line_with_the_call_that_brings_the_page_back():
-    made = offered(hits(entry(1, "src/shop/basket.py")), replace(ON, mode=Prefetching.HINTS))
+    made = offered(hits(entry(1, "src/shop/basket.py")), structs.replace(ON, mode=Prefetching.HINTS))
     assert [each.text for each in made.hints] == [
         '[RELATED: src/shop/basket.py in session s1, turn 3 read_file | confidence 1.00 | retrieve_context(id="p1")]'
     ]
@@ -153,8 +154,11 @@ def test_a_file_that_the_prompt_names_is_likelier_than_one_that_it_does_not():
 
 
 def test_the_index_is_asked_for_each_file_that_a_prompt_names_and_for_no_phrase():
-    asked = queries(Prompt('Why does src/a.py say "not found" and tax.rs not? It is version 1.24.'), 0.1)
+    asked = queries(
+        Prompt('Why does src/a.py say "not found" and tax.rs not? It is version 1.24.'), Prefetch(found=9, found_in_named=2)
+    )
     assert [query.only.path for query in asked] == ["", "**/src/a.py", "**/tax.rs"]
+    assert [query.most for query in asked] == [9, 2, 2]
     assert all('"' not in query.words for query in asked)
 
 
@@ -201,6 +205,6 @@ def test_of_a_file_the_stretch_that_answers_the_prompt_is_shown_whatever_makes_i
     rounding = replace(entry(2, "src/shop/basket.py"), lines=(40, 51))
     found = [Hits((Hit(rounding, 2.0, 20.0, 0.8), Hit(imports, 0.5, 4.0, 0.3)))]
 
-    made = offered(found, replace(ON, excerpt=0.1, hint=0.99), weights=WEIGHTS)
+    made = offered(found, structs.replace(ON, excerpt=0.1, hint=0.99), weights=WEIGHTS)
 
     assert [each.entry.lines for each in made.excerpts] == [(40, 51)]

@@ -226,8 +226,8 @@ def test_the_first_of_the_users_patterns_wins_and_a_pattern_may_name_an_upstream
         ('[prices."gpt-*"]\noutput = inf', "number from 0 up"),
         ('[prices."gpt-*"]\nwindow = 1.5', "whole number"),
         ('[prices."gpt-*"]\nread = 1.5', "share of the input price"),
-        ('[prices."gpt-*"]\nwrite = 0.5', "must be 1 or more"),
-        ('[prices."gpt-*"]\nstep = 0', "must be 1 or more"),
+        ('[prices."gpt-*"]\nwrite = 0.5', "must be a number from 1 up, not 0.5"),
+        ('[prices."gpt-*"]\nstep = 0', "must be a whole number from 1 up, not 0"),
     ],
 )
 def test_a_price_that_cannot_be_used_says_why_and_where(prices, table, says):

@@ -8,12 +8,12 @@ import re
 
 import pytest
 
-from hotset.nouns.knobs import Knobs
+from hotset.nouns.knobs import FormKnobs, Knobs
 from hotset.nouns.page import Kind, Role
-from hotset.nouns.window import Line, Spot
+from hotset.nouns.window import Line, Spot, Stub
 from hotset.window.names import names
 from hotset.window.stub import bare, entries, folded, reference, stretch, stub_of
-from tests.window.talk import Talk, code, piece
+from tests.window.talk import Talk, code, moment, piece
 
 
 def _log(talk: Talk, knobs: Knobs | None = None) -> list[str]:
@@ -24,6 +24,11 @@ def _log(talk: Talk, knobs: Knobs | None = None) -> list[str]:
         elif steps:
             steps[-1][1].append(line)
     return list(entries(steps, knobs or Knobs()))
+
+
+def _stub(talk: Talk, turns: tuple[int, int], forms: FormKnobs | None = None, now: float = 60.0) -> Stub:
+    spots = [Spot(line.chain, -1) for line in talk.lines]
+    return stub_of(spots, talk.lines, turns, "conversation", forms=forms or FormKnobs(), moment=moment(now))
 
 
 def _many(functions: int) -> str:
@@ -112,7 +117,7 @@ def test_an_image_leaves_a_word():
 
 def test_a_stretch_says_what_it_was_how_much_and_how_to_get_it_back():
     talk = Talk().step(code(30), path="src/steps.py")
-    stub = stub_of([Spot(line.chain, -1) for line in talk.lines], talk.lines, (3, 4), "conversation", 60.0)
+    stub = _stub(talk, (3, 4))
 
     text = stretch(stub, ["3. looked"], "- it was fine")
 
@@ -127,7 +132,7 @@ def test_a_stretch_says_what_it_was_how_much_and_how_to_get_it_back():
 def test_a_reference_is_one_line_that_tells_what_its_topics_do_not():
     names_in_it = " ".join(f"src/part_{word}.py" for word in "abcdefg") + " OrderHandler load_rows load_rows"
     talk = _call(Talk(), "grep", names_in_it, pattern="charge_card", path="src/part_a.py")
-    stub = stub_of([Spot(line.chain, -1) for line in talk.lines], talk.lines, (3, 3), "conversation", 1_800_000_000.0)
+    stub = _stub(talk, (3, 3), now=1_800_000_000.0)
     told = reference(stub)
 
     form = r"\[CTX-REF:conversation \| turn 3, 1 turn \([\d,]+ tokens\) @ (.+?) \| (.+) \| retrieve_context\(id=\"(\w+)\"\)\]"
@@ -144,14 +149,14 @@ def test_a_reference_is_one_line_that_tells_what_its_topics_do_not():
 
 def test_a_reference_says_nothing_twice_where_its_topics_tell_all():
     talk = _call(Talk(), "read", "ok", path="src/rows.py")
-    stub = stub_of([Spot(line.chain, -1) for line in talk.lines], talk.lines, (3, 3), "conversation", 60.0)
+    stub = _stub(talk, (3, 3))
 
     assert reference(stub).endswith(f'| Topics: src/rows.py | retrieve_context(id="{stub.id}")]')
 
 
 def test_topics_are_no_row_of_numbers():
     talk = _call(Talk(), "run", "\n".join(f"{n * 7919 + 10000} row_{n:03}" for n in range(90)) + " balance_of", command="go")
-    stub = stub_of([Spot(line.chain, -1) for line in talk.lines], talk.lines, (3, 3), "conversation", 60.0)
+    stub = _stub(talk, (3, 3))
 
     assert set(stub.topics) == {"balance_of", "row_000"}
 
@@ -169,13 +174,22 @@ def test_what_is_only_called_like_an_error_is_none(fine):
 
 def test_a_log_is_folded_to_the_names_in_it_and_then_to_its_reference():
     talk = _call(Talk(), "edit", "done", path="src/rows.py", old="a", new="def load_rows(path):\n    return path\n" * 20)
-    stub = stub_of([Spot(line.chain, -1) for line in talk.lines], talk.lines, (3, 3), "conversation", 60.0)
+    stub = _stub(talk, (3, 3))
     told = stretch(stub, _log(talk))
 
-    once = folded(told)
+    once = folded(told, 0.5)
 
     assert once.split("\n")[0] == reference(stub)
     assert {"load_rows", "src/rows.py"} <= set(names(once.split("\n")[1]))
     assert len(once) < len(told)
-    assert folded(once) == bare(told) == reference(stub)
-    assert folded(reference(stub)) == reference(stub)
+    assert folded(once, 0.5) == bare(told) == reference(stub)
+    assert folded(reference(stub), 0.5) == reference(stub)
+
+
+def test_how_many_names_a_reference_has_is_a_knob():
+    names_in_it = " ".join(f"src/part_{word}.py" for word in "abcdefg")
+    talk = _call(Talk(), "grep", names_in_it, pattern="charge_card", path="src/part_a.py")
+
+    assert len(_stub(talk, (3, 3)).topics) == 5
+    few = _stub(talk, (3, 3), FormKnobs(topics=2, entities=3, hints=0))
+    assert (len(few.topics), len(few.entities), few.hints) == (2, 3, ())

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from hotset.nouns.knobs import NEVER, Knobs, Limit
 from hotset.nouns.page import Kind, Role
@@ -96,7 +97,7 @@ def test_a_plan_is_the_same_anywhere_and_planning_what_was_sent_changes_nothing(
     made = _planned(talk, knobs)
     assert made == _planned(talk, knobs)
 
-    again = _planned(talk.sent(made), replace(knobs, early=False, most=0, high=2.0))
+    again = _planned(talk.sent(made), structs.replace(knobs, early=False, most=0, high=2.0))
 
     assert again.fresh == ()
     assert again.broke is None
@@ -178,7 +179,7 @@ def test_a_result_is_not_said_to_stand_above_where_it_has_left():
 
 def test_what_was_sent_whole_before_we_knew_it_stays_whole():
     talk = Talk().user("Look.").step(code(400))
-    talk.sent(_planned(talk, replace(Knobs(), limit=NEVER, limits={})))
+    talk.sent(_planned(talk, structs.replace(Knobs(), limit=NEVER, limits={})))
     talk.table = replace(talk.table, shown={})
 
     made = _planned(talk.step(code(400, "g")), Knobs(limits={}))
@@ -223,7 +224,7 @@ def test_pages_leave_early_only_where_the_price_says_that_it_pays():
     talk, early = Talk().user("Do it."), Knobs()
     for n in range(60):
         talk.step(code(50, f"k{n}"), said="Next.")
-    talk.sent(_planned(talk, replace(early, early=False)))
+    talk.sent(_planned(talk, structs.replace(early, early=False)))
     talk.step("ok")
 
     assert _planned(talk, early).broke is Cause.PAYS

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from hotset.nouns.knobs import Knobs, Limit
+from msgspec.structs import replace
+
+from hotset.nouns.knobs import Knobs, Limit, PolicyName
 from hotset.nouns.page import Kind
 
 DEFAULT = "default"
-
-POLICY_NAMES = ("recency", "use", "size", "topic", "task")
-"""What `Knobs.policy` may say; `window.policies` has the functions."""
 
 _PLAIN = Knobs()
 _AS_DEFAULT = ("engineer", "designer", "inspector", "tester", "orchestrator", "guide")
 
 
-def _evicting(share: float, *, at: float, policy: str, keep: int, spared: Kind) -> Knobs:
+def _evicting(share: float, *, at: float, policy: PolicyName, keep: int, spared: Kind) -> Knobs:
     """At the share `at` of the window, so much of what stands there leaves.
 
     `Knobs.low` is what the kept steps may take of the window afterwards. They took nearly all of `at` before, because what

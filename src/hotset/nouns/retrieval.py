@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hotset.nouns.knobs import HistoryKnobs
 from hotset.nouns.message import Image
 from hotset.nouns.page import Chain, Digest, Kind, PageId, SessionId
 from hotset.nouns.window import Spot
@@ -120,6 +121,7 @@ class Place:
     turn: int = 0
     chains: tuple[Chain, ...] = ()
     """The line's messages in their order, asides too; empty stands for the session's latest line."""
+    knobs: HistoryKnobs = field(default_factory=HistoryKnobs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from hotset.nouns.knobs import AtLeastOne, Count, Seconds
+
+Texts = tuple[Annotated[str, Meta(min_length=1)], ...]
 
 FIND_TOOLS = "find_tools"
 """The tool of ours by which a model finds others."""
@@ -153,26 +160,25 @@ class Deferring(StrEnum):
     """Wherever the dialect has a form for it; an upstream that refuses it gets words instead."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tooling:
+class Tooling(Struct, frozen=True):
     """What an operator can choose about tools."""
 
     enabled: bool = True
-    limit: int = 15
+    limit: AtLeastOne = 15
     """Processes that may run at once; the least recently used one makes room."""
-    ghosts: int = 5
+    ghosts: Count = 5
     """Tools that stand ready in a session's list from its first request on; 0 leaves them to `find_tools`."""
     deferred: Deferring = Deferring.OFF
     """Off, because what it does to a session's price and success was measured on a scripted provider only."""
-    list_seconds: float = 10.0
-    call_seconds: float = 30.0
-    idle_seconds: float = 60.0
+    list_seconds: Seconds = 10.0
+    call_seconds: Seconds = 30.0
+    idle_seconds: Seconds = 60.0
     """After which an unused process stops; one that is used often is kept up to five times as long."""
     create: bool = False
     """Agents may write tools of their own, which then run on this machine."""
-    skills: tuple[str, ...] = ()
+    skills: Texts = ()
     """Further folders with skills."""
-    allow: tuple[str, ...] = ()
+    allow: Texts = ()
     """Patterns of tool names; where there are any, only what matches one can be found and used."""
-    deny: tuple[str, ...] = ()
+    deny: Texts = ()
     """Patterns of tool names that can neither be found nor used."""

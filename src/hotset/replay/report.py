@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
+from typing import Any
 
 from hotset.replay.measure import Figures
 
@@ -63,6 +64,8 @@ class Report:
     """A session that its client had compacted is as many as it was cut into."""
     windows: tuple[int, ...]
     """Tokens that a prompt may have: one for all, or the different ones of the recorded models."""
+    knobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Of each policy that was changed for this run, the knobs that differ."""
 
 
 def row(figures: Figures, full: Figures) -> Row:

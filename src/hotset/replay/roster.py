@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.profiles import PROFILES
@@ -35,13 +36,15 @@ def full(conversation: Conversation, rules: Rules) -> Policy:
     return Everything(conversation)
 
 
-OURS: Mapping[str, Maker] = {
-    DEFAULT: ours(Knobs()),
-    **{name: ours(Knobs(policy=name)) for name in POLICIES},
-    "iterations": ours(Knobs(keep=_LAST, most=_MOST)),
-    LEAN: ours(PROFILES[LEAN]),
+KNOBS: Mapping[str, Knobs] = {
+    DEFAULT: Knobs(),
+    **{name: Knobs(policy=name) for name in POLICIES},
+    "iterations": Knobs(keep=_LAST, most=_MOST),
+    LEAN: PROFILES[LEAN],
 }
 """What hotset does by itself, and what it can be told to do."""
+
+OURS: Mapping[str, Maker] = {name: ours(knobs) for name, knobs in KNOBS.items()}
 
 BASELINES: Mapping[str, Maker] = {
     FULL: full,

@@ -81,7 +81,8 @@ class Memories:
         what is asked in the name of a session is.
         """
         self._ground = Ground(config, store, index, clock)
-        self._telling = Telling(self._ground.folder, index, clock, logged=logged)
+        knobs = config.knobs_for("").memory
+        self._telling = Telling(self._ground.folder, index, clock, knobs=knobs, logged=logged)
         self.continuity = Continuity(
             config.project, self._ground.store, self._ground.clock, self._ground.folder / "continuity.json"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from hotset.nouns.knobs import MemoryKnobs
 from hotset.nouns.memory import MemoryKind, Pitfall, Task
 from hotset.window.slice.words import stem, terms
 
@@ -17,9 +18,6 @@ _WHAT_WAS = re.compile(
     r"|what (?:did|have|had) (?:we|you)|pick(?:ing)? up|carry on|(?:continue|go on) (?:where|with (?:what|yesterday))|catch me up"
     r"|what(?:'s| is) (?:left|next|the status|open)|where does (?:it|the work|this) stand)\b"
 )
-_LEAST_SHARED = 2
-_LEAST_SHARE = 0.2
-"""Of the memory's telling words, or of the prompt's, whichever are fewer."""
 
 
 def asks_what_was(prompt: str) -> bool:
@@ -27,8 +25,8 @@ def asks_what_was(prompt: str) -> bool:
     return _WHAT_WAS.search(prompt[:_LOOKED_AT]) is not None
 
 
-def fits(item: Recalled, prompt: str, task: Task) -> bool:
-    """They share two telling words, and those are a fifth of what either says.
+def fits(item: Recalled, prompt: str, task: Task, knobs: MemoryKnobs) -> bool:
+    """They share two telling words, and those are a fifth of what either says, by default.
 
     Pitfalls are told to whoever looks for a bug, and to others where the prompt names what failed.
     """
@@ -38,7 +36,7 @@ def fits(item: Recalled, prompt: str, task: Task) -> bool:
     asked = _words(prompt)
     said = _words(f"{memory.title} {memory.text}")
     shared = asked & said
-    enough = len(shared) >= _LEAST_SHARED and len(shared) >= _LEAST_SHARE * min(len(asked), len(said))
+    enough = len(shared) >= knobs.shared_words and len(shared) >= knobs.shared_share * min(len(asked), len(said))
     if memory.kind is MemoryKind.PITFALL and task is not Task.DEBUGGING and isinstance(memory.detail, Pitfall):
         return enough and bool(asked & _words(memory.detail.what))
     return enough

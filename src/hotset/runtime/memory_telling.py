@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from hotset.errors import HotsetError, NotFound
 from hotset.index.port import Index
 from hotset.nouns.deposit import Deposit, Remembered
+from hotset.nouns.knobs import MemoryKnobs
 from hotset.nouns.memory import Arrangement, Layer, Memory, MemoryId, MemoryKind, Task, Trust, Use, Used, Uses
 from hotset.nouns.page import SessionId
 from hotset.nouns.remembering import Remembering
@@ -51,9 +52,6 @@ _REMINDED_SHARE = 0.6
 
 _REMINDED_OF = (MemoryKind.PITFALL, MemoryKind.PROCEDURE, MemoryKind.FACT, MemoryKind.LEARNING, MemoryKind.HANDOFF)
 """What a prompt is reminded of without being asked; episodes and what was said are there to be asked for."""
-
-_REMINDED = 4
-"""How many of them at most."""
 
 _FURTHER = 100
 """Of what is found, for whoever asks for more: about all that a search looks at, and lines for more than the room there is."""
@@ -117,12 +115,19 @@ class Telling:
     """Safe to use from several threads."""
 
     def __init__(
-        self, folder: Path, index: Callable[[], Index | None], clock: Callable[[], float], *, logged: bool = True
+        self,
+        folder: Path,
+        index: Callable[[], Index | None],
+        clock: Callable[[], float],
+        *,
+        knobs: MemoryKnobs,
+        logged: bool = True,
     ) -> None:
         self._folder = folder
         self._index = index
         self._clock = clock
         self._logged = logged
+        self._knobs = knobs
         self.masses = Masses(folder)
         self._file: OverviewFile | None = None
 
@@ -184,6 +189,7 @@ class Telling:
         from hotset.sources.memory.recalling.elsewhere import said_elsewhere  # noqa: PLC0415 - as above
         from hotset.sources.memory.recalling.recall import recall  # noqa: PLC0415 - as above
 
+        asking = replace(asking, advice=self._knobs.advice)
         found = recall(replace(asking, most=_FURTHER), self._index(), store, from_dict(arrangement(store).weights))
         known: frozenset[str] = frozenset()
         items: tuple[Recalled, ...] = ()
@@ -215,7 +221,7 @@ class Telling:
         found: list[Recalled] = []
 
         def find(words: str) -> Sequence[Recalled]:
-            asking = Asking(words, self._clock(), task=wanted, deadline=SECONDS)
+            asking = Asking(words, self._clock(), task=wanted, deadline=SECONDS, advice=self._knobs.advice)
             found[:] = recall(asking, self._index(), store, from_dict(shape.weights)).items
             return found
 
@@ -271,13 +277,16 @@ class Telling:
             task=task,
             kinds=frozenset(_REMINDED_OF),
             talk=False,
-            most=4 * _REMINDED,
+            most=4 * self._knobs.reminders,
+            advice=self._knobs.advice,
             deadline=_REMINDED_SHARE * chosen.offer_seconds * (OPENING if opens else 1.0),
         )
         items = recall(asking, self._index(), store, from_dict(shape.weights)).items
         said = {item.memory.text for item in items if item.memory is not None and item.id in known}
         new = [item for item in items if item.memory is not None and item.memory.text not in said and item.id not in known]
-        found = [item for item in new if fits(item, prompt, task) and not _is_of(item, session) and _is_vouched(item)][:_REMINDED]
+        helpful = (item for item in new if fits(item, prompt, task, self._knobs))
+        vouched = (item for item in helpful if not _is_of(item, session) and _is_vouched(item))
+        found = list(islice(vouched, self._knobs.reminders))
         room = max_tokens - first.tokens - lately.tokens
         told = self._told(store, found, prompt, task, max_tokens=room, how=how) if found else Told()
         parts = ((Layer.INDEX, first), (Layer.TIMELINE, lately), (Layer.FULL, told))

@@ -120,7 +120,8 @@ class Upkeep:
 
         store, documents = self._ground.open(), embedders(Embedding(OFF)).documents
         self.adapt()
-        done = consolidate(store, documents.embed, self._ground.clock(), progress=progress)
+        knobs = self._ground.config.knobs_for("").memory
+        done = consolidate(store, documents.embed, self._ground.clock(), knobs=knobs, progress=progress)
         self._telling.masses.renew(store, self._ground.clock())
         self._ground.index_them(store)
         return done

@@ -20,6 +20,7 @@ from hotset.dialects.view import OWN_SEARCH
 from hotset.files.deadline import DeadlinePool
 from hotset.files.lru import Lru
 from hotset.nouns.deposit import NoteWritten
+from hotset.nouns.knobs import Knobs
 from hotset.nouns.link import Link
 from hotset.nouns.message import Loading, Request, ToolSpec
 from hotset.nouns.note import Note, Space
@@ -44,12 +45,6 @@ _OFFER = Space("offer")
 
 _BROUGHT = Space("brought")
 """By the last message of a request with which the client brought our tools."""
-
-_FITS = 0.5
-"""How likely a tool must fit a prompt, beside the likeliest, to stand in the list; none that is unlikely does."""
-
-_SHARE = 0.05
-"""Of the window that the ghosts of a session may take."""
 
 _ASKED = 2000  # characters of a prompt that are looked at
 _FIND_SECONDS = 0.25
@@ -142,8 +137,7 @@ class Opening:
     price: Price
     fixed: int
     """Tokens of what stands before its messages."""
-    window: int
-    """Tokens that its prompt may have."""
+    knobs: Knobs
     deferred: bool = False
     """Its upstream can defer tools."""
 
@@ -258,11 +252,11 @@ class Offering:
     def _decided(self, opening: Opening, tools: Tools) -> tuple[Offer, str]:
         found, trouble = self._found(opening, tools)
         theirs = opening.request.tools
-        asked = prompt_in(opening.links)
-        least = max(UNLIKELY, _FITS * max((each.score for each in found), default=0.0))
-        fit = (each for each in found if each.score >= least and speaks_of(asked, each.tool))
+        asked, knobs = prompt_in(opening.links), opening.knobs.toolbox
+        least = max(UNLIKELY, knobs.ghost_fit * max((each.score for each in found), default=0.0))
+        fit = (each for each in found if each.score >= least and speaks_of(asked, each.tool, knobs))
         fitting = {made.name: made for each in fit if (made := ghost_spec(each))}
-        room = round(_SHARE * opening.window)
+        room = round(knobs.ghost_share * opening.knobs.window)
         ghosts: list[ToolSpec] = []
         for made in beside([made for name, made in fitting.items() if name not in _RESERVED], theirs)[: self._ghosts]:
             room -= weigh(made)

@@ -405,7 +405,7 @@ class Planner:
             return _Toolset(decided=Decided(notes=(note,) if note is not None else ()))
         sent = case.table.sent.time if case.table.sent else None
         allowed = self.deferrals.allowed(request, dialect, case.upstream)
-        opening = Opening(request, case.links, case.opens, sent, case.now, case.price, case.own, case.knobs.window, allowed)
+        opening = Opening(request, case.links, case.opens, sent, case.now, case.price, case.own, case.knobs, allowed)
         decided = self.offering.of(opening, store)
         specs = _offered(request, dialect, decided.offer)
         deferred = decided.offer.deferred and allowed and any(spec.name == FIND for spec in specs)
@@ -462,9 +462,10 @@ class Planner:
 
     def _knobs(self, request: Request, price: Price, agent: str, *, askable: bool) -> Knobs:
         room = price.window - min(_reply_room(request), price.longest_reply)
-        knobs = replace(self._config.knobs_for(agent), window=min(self._config.budget or room, room))
+        knobs = self._config.knobs_for(agent).turned({"window": min(self._config.budget or room, room)})
         # Without our tools the model could not ask for what is missing: then pages leave only where the window would overflow.
-        return knobs if askable else replace(knobs, limit=NEVER, limits={}, tools={}, echo=False, early=False, most=0)
+        blind = {"limit": NEVER, "limits": {}, "tools": {}, "echo": False, "early": False, "most": 0}
+        return knobs if askable else knobs.turned(blind)
 
     def _table(self, links: Sequence[Link], store: Store | None) -> Table:
         now = self._monotonic()

@@ -101,7 +101,7 @@ class Prefetcher:
         index = self._index()
         if knobs.mode is Prefetching.OFF or index is None or scene.free <= 0 or not asked.text.strip():
             return None
-        working = self._pool.submit_if_free(lambda: _made(asked, list(self._found(index, asked, knobs.seconds)), scene, knobs))
+        working = self._pool.submit_if_free(lambda: _made(asked, list(self._found(index, asked, knobs)), scene, knobs))
         return self._result(working, knobs.seconds)
 
     def race(self, reply: Chain, said: str, now: float, knobs: Prefetch) -> None:
@@ -110,7 +110,8 @@ class Prefetcher:
         if knobs.mode is Prefetching.OFF or not knobs.racing or index is None:
             return
         asked = Prompt(said, now)
-        finding = self._pool.submit_if_free(lambda: list(self._found(index, asked, _RACE_SECONDS)))
+        racing = msgspec.structs.replace(knobs, seconds=_RACE_SECONDS)
+        finding = self._pool.submit_if_free(lambda: list(self._found(index, asked, racing)))
         if finding is None:
             return
         self._races.put(reply, _Race(asked, finding))
@@ -157,9 +158,9 @@ class Prefetcher:
             self._await_verdict(found)
         return found
 
-    def _found(self, index: Index, asked: Prompt, seconds: float) -> Iterator[Hits]:
-        until = self._monotonic() + seconds
-        for query in queries(asked, seconds):
+    def _found(self, index: Index, asked: Prompt, knobs: Prefetch) -> Iterator[Hits]:
+        until = self._monotonic() + knobs.seconds
+        for query in queries(asked, knobs):
             left = until - self._monotonic()
             if left <= 0:
                 return

@@ -24,7 +24,6 @@ _IDS = (
     "ids are r... (a reference), c... with 12 hex digits (content), p... with 15 (a page), a memory's (sem-..., ep-...), "
     "or a tool call's id, copied whole"
 )
-_BEST = 3  # pages of a topic
 _FOUND = 20  # pages among which these are chosen; the others are named
 _INDEX_SHARE = 0.6  # of the time, where there is an index; what it leaves is enough for a look through the store
 _NAMED = 12
@@ -54,8 +53,11 @@ def find(call: Retrieve, store: Store, here: Place, deadline: Deadline, index: I
     if call.tool:
         return _by_tool(call, store, here, deadline)
     found = _by_index(call.topic, store, here, deadline.share(_INDEX_SHARE), index) if index is not None else None
+    if found:
+        return found
     here_now = standing(store, here)
-    return found or _by_topic(call.topic, [page for page in _spoken(store, here) if page.id not in here_now], store, deadline)
+    pages = [page for page in _spoken(store, here) if page.id not in here_now]
+    return _by_topic(call.topic, pages, store, here, deadline)
 
 
 def line(store: Store, here: Place) -> list[Node]:
@@ -108,7 +110,7 @@ def _of_content(id: str, store: Store, here: Place) -> Sequence[Page]:
     if shaped is None:
         return ()
     addresses = store.contents(shaped[1] or shaped[2])
-    occurrences = [page for address in addresses[:_BEST] for page in _latest(store, address, here)]
+    occurrences = [page for address in addresses[: here.knobs.topic_pages] for page in _latest(store, address, here)]
     if len(addresses) > 1 and len(occurrences) > 1:
         raise Missing(f"several contents begin with {id}: {', '.join(f'c{address[:16]}' for address in addresses)}; say which")
     return occurrences
@@ -208,7 +210,7 @@ def _by_tool(call: Retrieve, store: Store, here: Place, deadline: Deadline) -> F
             f"no result of a tool {plain(call.tool)} in this conversation" + (f"; tools with results: {known}" if known else "")
         )
     if call.topic:
-        return _by_topic(call.topic, pages, store, deadline)
+        return _by_topic(call.topic, pages, store, here, deadline)
     last = [page for page in pages if page.chain == pages[-1].chain and page.call == pages[-1].call]
     others = [page for page in pages if page not in last]
     told = ", ".join(f"{page.id} (turn {page.turn})" for page in others[: -_NAMED - 1 : -1])
@@ -230,7 +232,7 @@ def _by_index(topic: str, store: Store, here: Place, deadline: Deadline, index: 
     if not said:
         best = found.best[0]
         return Found((best.page,), _others(found.best[1:]), Lines((best.lines,)) if best.lines[0] else Whole())
-    worth = [each for each in said if each.score >= said[0].score / 2][:_BEST]
+    worth = [each for each in said if each.score >= said[0].score / 2][: here.knobs.topic_pages]
     rest = [each for each in found.best if each not in worth]
     in_order = sorted(worth, key=lambda each: (each.page.turn, each.page.time, each.page.position))
     return Found(tuple(each.page for each in in_order), _others(rest))
@@ -241,13 +243,13 @@ def _others(rest: Sequence[Spoken]) -> str:
     return f"also about it: {told[:300]}" if told else ""
 
 
-def _by_topic(topic: str, pages: Sequence[Page], store: Store, deadline: Deadline) -> Found:
+def _by_topic(topic: str, pages: Sequence[Page], store: Store, here: Place, deadline: Deadline) -> Found:
     if not pages:
         raise Missing(_HERE_ONLY)
     best = ranked_pages(topic, list(reversed(pages)), store, deadline).best
     if not best:
         raise Missing("nothing earlier here shares a word with the topic; try other words, or search_history with session all")
-    worth = [page for score, page, _ in best if score >= best[0][0] / 2][:_BEST]
+    worth = [page for score, page, _ in best if score >= best[0][0] / 2][: here.knobs.topic_pages]
     others = ", ".join(f"{page.id} (turn {page.turn})" for _, page, _ in best if page not in worth[:_NAMED])
     order = {page.id: number for number, page in enumerate(pages)}
     return Found(tuple(sorted(worth, key=lambda page: order[page.id])), f"also about it: {others[:300]}" if others else "")

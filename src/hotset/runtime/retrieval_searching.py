@@ -21,10 +21,6 @@ from hotset.window.slice.words import Term, hits, lowered, terms
 
 _MOST_PAGES = 20_000
 _LISTING_SHARE = 0.3  # of the time, for the list of pages
-_MOST_RESULTS = 20
-_EXCERPT_CHARS = 160
-_WHOLE_CHARS = 4000  # up to this a page is brought back whole
-_AROUND = 30  # lines around a find, to be brought back
 _AROUND_PIECES = 3  # of a very long line
 _INDEX_SHARE = 0.6  # of the time, where there is an index; what it leaves is enough for a look through the store
 
@@ -58,7 +54,7 @@ def _by_index(call: Search, store: Store, here: Place, deadline: Deadline, index
         kinds=frozenset(including(call.kind)) if call.kind else frozenset(),
     )
     here_now = standing(store, here)
-    query = Query(call.query, only, _MOST_RESULTS)
+    query = Query(call.query, only, here.knobs.results)
     found = indexed_pages(query, store, index, deadline, lambda page: page.id not in here_now)
     if found is None or not found.best:
         return None
@@ -75,7 +71,7 @@ def _through_the_store(call: Search, store: Store, here: Place, deadline: Deadli
     note = f"{ranking.missed:,} of {len(pages):,} pages were not searched for want of time" if ranking.missed else ""
     if not ranking.best:
         raise Missing(_nothing(call, len(pages), note))
-    best = ranking.best[:_MOST_RESULTS]
+    best = ranking.best[: here.knobs.results]
     return [Spoken(score, page, text, (0, 0), by_words=True) for score, page, text in best], note
 
 
@@ -124,17 +120,17 @@ def _result(found: Spoken, wanted: Sequence[Term], store: Store, here: Place) ->
     lines = lines_of(text)
     at = _best_line(text, wanted, found.lines)
     shown = range(max(0, at - 1), min(len(lines), at + 2))
-    excerpt = [f"   {_clipped(lines[line], wanted)}" for line in shown if lines[line].strip()]
-    part = "" if len(text) <= _WHOLE_CHARS else f', lines="{_around(lines, at, wanted)}"'
+    excerpt = [f"   {_clipped(lines[line], wanted, here.knobs.excerpt_chars)}" for line in shown if lines[line].strip()]
+    part = "" if len(text) <= here.knobs.whole_chars else f', lines="{_around(lines, at, wanted, here.knobs.around_lines)}"'
     head = f"{page.id} {page.kind}, {origin(store, page, here.session)}, {moment(page.time)}"
     return "\n".join([head, *excerpt, f'   retrieve_context(id="{page.id}"{part})'])
 
 
-def _around(lines: Sequence[str], at: int, wanted: Sequence[Term]) -> str:
+def _around(lines: Sequence[str], at: int, wanted: Sequence[Term], many: int) -> str:
     """What to ask for: the lines around a find, or, in a very long line, the pieces around it."""
     pieces = pieces_of(lines[at])
     if pieces == 1:
-        return f"{max(1, at - _AROUND)}-{min(len(lines), at + _AROUND)}"
+        return f"{max(1, at - many)}-{min(len(lines), at + many)}"
     piece = _first_word(lines[at], wanted) // PIECE + 1
     return f"{at + 1}.{max(1, piece - _AROUND_PIECES)}-{at + 1}.{min(pieces, piece + _AROUND_PIECES)}"
 
@@ -155,13 +151,13 @@ def _best_line(text: str, wanted: Sequence[Term], among: tuple[int, int]) -> int
     return min(scores, key=lambda line: (-scores[line], line), default=start)
 
 
-def _clipped(line: str, wanted: Sequence[Term]) -> str:
+def _clipped(line: str, wanted: Sequence[Term], chars: int) -> str:
     """A line as it is, or the part of a long one around the first telling word."""
-    if len(line) <= _EXCERPT_CHARS:
+    if len(line) <= chars:
         return line.rstrip()
     first = _first_word(line, wanted)
-    start = max(0, min(first - _EXCERPT_CHARS // 3, len(line) - _EXCERPT_CHARS))
-    return f"...{line[start : start + _EXCERPT_CHARS]}..."
+    start = max(0, min(first - chars // 3, len(line) - chars))
+    return f"...{line[start : start + chars]}..."
 
 
 def _first_word(line: str, wanted: Sequence[Term]) -> int:

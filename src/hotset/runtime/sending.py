@@ -327,7 +327,7 @@ class Sending:
     def _place(self, ref: TurnRef | None) -> Place:
         assert self.prepared is not None
         chains = tuple(each.chain for each in self.prepared.links)
-        return Place(ref.session if ref else None, ref.number if ref else 0, chains)
+        return Place(ref.session if ref else None, ref.number if ref else 0, chains, self.prepared.knobs.history)
 
 
 def _outgoing(call: Call, prepared: Prepared) -> Call:

@@ -49,9 +49,6 @@ MOST_FOUND = 20
 
 _FIND_SECONDS = 0.2
 _REST_SECONDS = 1.0  # between two looks for what is new
-_FITS = 0.05  # of the best score: what is below is no better than any other tool
-_MOST_WAITING = 3  # skills that fit and wait for a person's yes: a line of each
-_NEAR = 0.1  # of a score: what is used together with what the session used, between tools that fit about as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,17 +340,17 @@ class Toolbox:
             parts.noting.graph.close()
 
     def _fitting(self, query: str, limit: int, only: Sequence[str], session: str) -> Fitting:
-        _, finding = self._opened()
+        (_, finding), knobs = self._opened(), self._config.knobs_for("").toolbox
         most = max(1, min(limit, MOST_FOUND))
         matches = finding.find(query, 2 * most, only=only, deadline=_FIND_SECONDS)
         near = self.graph.boost(self._sessions.used(session)) if session else {}
-        ranked = sorted(matches, key=lambda match: -(match.score + _NEAR * near.get(match.name, 0.0)))
+        ranked = sorted(matches, key=lambda match: -(match.score + knobs.together * near.get(match.name, 0.0)))
         running = self._pool.loaded() if self._pool is not None else frozenset[str]()
         best = max((match.score for match in matches), default=0.0)
         found: list[Ghost] = []
         waiting: list[Known] = []
         for match in ranked:
-            if found and match.score < _FITS * best:
+            if found and match.score < knobs.fit * best:
                 continue
             known = self.catalogue.get(match.name)
             if known is not None and known.is_told and match.score >= UNLIKELY:
@@ -362,7 +359,7 @@ class Toolbox:
                 loaded = known.tool.source in running or known.tool.origin is Origin.CALLABLE
                 found.append(Ghost(known.tool, match.score, loaded))
         self._sessions.asked(session, query, [ghost.tool.name for ghost in found[:most]])
-        return Fitting(tuple(found[:most]), tuple(waiting[:_MOST_WAITING]))
+        return Fitting(tuple(found[:most]), tuple(waiting[: knobs.waiting]))
 
     def _call(self, name: str, arguments: object) -> _Call | Used:
         """What there is to call; or, where the arguments are wrong, what a model has to know to get them right."""

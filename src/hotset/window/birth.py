@@ -23,15 +23,8 @@ from hotset.window.weighing import Weighed
 LEAST = 400
 """Characters below which a result is never exchanged for a pointer: the pointer would hardly be shorter."""
 
-_WORTH = 0.6
-"""What a difference may take of the whole at most."""
-
-_AGAIN = 4
-"""How many times longer a result may be that was asked for again after an excerpt of it was shown: the excerpt was too short."""
-
 _ID_LENGTH = 12
 _INDEXED = 200_000  # characters that are looked at for names
-_BESIDE = 0.33  # of an excerpt, that the names of what it leaves out take at most: it is read, they are looked up
 _LOOKED_BACK = 12  # pieces: the latest few calls tell what is looked for; older ones looked for something else
 _BEGINS, _BEGINS_SHOWN = 1000, 80  # characters of a result by which one is told from another
 _NONE: Mapping[int, Shown] = {}
@@ -167,7 +160,7 @@ class Seen:
 
     def limit(self, result: Result, knobs: Knobs) -> Limit:
         limit = knobs.limit_of(result.kind, result.piece.tool)
-        return limit.times(_AGAIN) if result.piece.content in self.shortened else limit
+        return limit.times(knobs.forms.again) if result.piece.content in self.shortened else limit
 
 
 def _is_complete(row: Shown, content: bytes) -> bool:
@@ -184,7 +177,7 @@ def _born(result: Result, limit: Limit, sought: Sought, seen: Seen, knobs: Knobs
     if knobs.echo and len(text) > LEAST:
         if told := _echo(result, seen):
             return Form.ECHO, told
-        if told := _change(result, text, seen):
+        if (told := _change(result, text, seen)) and len(told) <= knobs.forms.change_share * len(text):
             return Form.CHANGE, told
     return _excerpt(result, text, limit, sought, knobs) if limit.over else (Form.FULL, "")
 
@@ -198,7 +191,7 @@ def _excerpt(result: Result, text: str, limit: Limit, sought: Sought, knobs: Kno
     made = preview(text, origin, limit.room) if len(text) > limit.over else None
     if made is None:
         return (Form.EXCERPT, "\n".join([*note, text])) if plain else (Form.FULL, "")
-    index = _index(text, made, knobs.room_for_names)
+    index = _index(text, made, min(knobs.room_for_names, int(knobs.forms.names_share * len(made.text))))
     return Form.EXCERPT, "\n".join([*note, made.text, *index, closing(made, content_id(piece.content))])
 
 
@@ -216,7 +209,7 @@ def _index(text: str, made: Preview, room: int) -> Iterator[str]:
         return
     found = apart(Counter(coined(text[:_INDEXED])), made.text)
     ranked = sorted((-count / (len(name) + 1), name) for name, count in found.items())
-    if told := within((name for _, name in ranked), min(room, int(_BESIDE * len(made.text)))):
+    if told := within((name for _, name in ranked), room):
         yield f"[hotset: names in what was left out: {' '.join(told)}]"
 
 
@@ -243,7 +236,7 @@ def _beginning(content: bytes) -> str:
 
 
 def _change(result: Result, text: str, seen: Seen) -> str:
-    """What changed since the result of the same call that stands whole; nothing where that is no shorter to say."""
+    """What changed since the result of the same call that stands whole; nothing where nothing can be compared."""
     before = seen.latest.get(result.call)
     difference = changes(before.decode("utf-8", "replace"), text) if before is not None else ""
     if not difference:
@@ -251,11 +244,10 @@ def _change(result: Result, text: str, seen: Seen) -> str:
     compared = "the result of the same call above, except for these lines (- as it was"
     if seen.last.get(result.call) != before:  # what came since stands there as changes only
         compared = "the last result of the same call that stands whole above, except for these lines (- as it was there"
-    told = (
+    return (
         f"[hotset: as {compared}, + as it is now); "
         f'retrieve_context(id="{content_id(result.piece.content)}") shows it whole]\n{difference}'
     )
-    return told if len(told) <= _WORTH * len(text) else ""
 
 
 def _row(spot: Spot, piece: Piece, form: Form, text: str, moment: Moment) -> Shown:

@@ -22,15 +22,11 @@ from hotset.window.weighing import Weighed
 _LOGGED = 90
 """Tokens that the log of one step takes, about: 70 to 150 on recorded sessions."""
 
-_LATEST = 4
-"""How many of the latest steps say what is being done now."""
-
 
 def evict(weighed: Weighed, knobs: Knobs, moment: Moment) -> Departure:
     """Rows and stubs for what leaves now, and why; nothing where all stays."""
     resident = [step for step in weighed.steps if weighed.is_resident(step)]
-    room = knobs.high * knobs.window / moment.scale - moment.fixed
-    overflow = weighed.total > room
+    overflow = weighed.total > moment.room(knobs)
     crowded = bool(knobs.most) and len(resident) > knobs.most
     if not resident or not (overflow or crowded or knobs.early):
         return Departure()
@@ -44,9 +40,9 @@ def evict(weighed: Weighed, knobs: Knobs, moment: Moment) -> Departure:
     departure = leave(weighed, leaving, knobs, moment, Cause.OVERFLOW if overflow else early)
     anew = rebirths(weighed.after(departure.rows), knobs, moment)
     departure.rows += (replace(row, cause=departure.cause) for row in anew if departure.cause)
-    fold(departure, weighed, room, moment)
+    fold(departure, weighed, knobs, moment)
     if overflow:
-        squeeze(departure, weighed, room, moment)
+        squeeze(departure, weighed, knobs, moment)
     return departure
 
 
@@ -74,7 +70,7 @@ def _ranked(weighed: Weighed, may: Sequence[Step], knobs: Knobs, moment: Moment)
     """The first to leave first. Steps with pages of a spared kind leave last; equals leave oldest first."""
     if knobs.policy == "recency" and not knobs.spared:
         return may
-    score, candidate = POLICIES[knobs.policy], _candidates(weighed)
+    score, candidate = POLICIES[knobs.policy], _candidates(weighed, knobs.forms.latest)
 
     def rank(step: Step) -> tuple[bool, float, int]:
         moment.check()
@@ -84,8 +80,8 @@ def _ranked(weighed: Weighed, may: Sequence[Step], knobs: Knobs, moment: Moment)
     return sorted(may, key=rank)
 
 
-def _candidates(weighed: Weighed) -> Callable[[Step], Candidate]:
-    """What is known of a step, worked out once for each."""
+def _candidates(weighed: Weighed, now_doing: int) -> Callable[[Step], Candidate]:
+    """What is known of a step, worked out once for each, beside the latest steps: so many say what is being done."""
 
     @cache
     def said(step: Step) -> frozenset[str]:
@@ -97,7 +93,7 @@ def _candidates(weighed: Weighed) -> Callable[[Step], Candidate]:
         return frozenset().union(*(names_of(spoken(piece.content).encode("utf-8", "replace")) for piece in pieces))
 
     latest = weighed.steps[-1].number
-    now = frozenset().union(*map(said, weighed.steps[-_LATEST:]))
+    now = frozenset().union(*map(said, weighed.steps[-now_doing:]))
     prompted = max((index for index, line in enumerate(weighed.lines) if is_prompt(line)), default=-1)
 
     def candidate(step: Step) -> Candidate:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from hotset.nouns.knobs import ToolboxKnobs
 from hotset.nouns.message import Loading, Tool, ToolSpec
 from hotset.nouns.tool import Ghost
 from hotset.nouns.tool import Tool as LibraryTool
@@ -22,8 +23,6 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _PROPERTY = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # what Anthropic takes
 _TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 _CHOICES = ("anyOf", "oneOf", "allOf")
-_LEAST_SHARED = 2  # telling words
-_LEAST_SHARE = 0.1  # of the telling words of a prompt
 _LOOKED_AT = 400  # characters of a description: what it does comes first
 _WORD = re.compile(r"[^\W\d_]+")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -78,7 +77,7 @@ def found_spec(tool: LibraryTool) -> ToolSpec | None:
     return ToolSpec(tool.name, _short(told), parameters or _ANYTHING, Loading.WHEN_FOUND)
 
 
-def speaks_of(prompt: str, tool: LibraryTool) -> bool:
+def speaks_of(prompt: str, tool: LibraryTool, knobs: ToolboxKnobs) -> bool:
     """Does the prompt name what the tool does? A search always finds something, and mostly nobody asked for a tool.
 
     They share two telling words, one of them in the tool's name, or all of its name; and that is a tenth of what the prompt says.
@@ -90,8 +89,9 @@ def speaks_of(prompt: str, tool: LibraryTool) -> bool:
     telling = asked - _WEAK
     shared = telling & (name | _words(f"{tool.source} {tool.description[:_LOOKED_AT]}"))
     named = telling & name
-    is_whole = len(name) >= _LEAST_SHARED and name <= asked
-    return bool(named) and (len(shared) >= _LEAST_SHARED or is_whole) and len(shared) >= _LEAST_SHARE * len(telling)
+    is_whole = len(name) >= knobs.ghost_words and name <= asked
+    is_enough = len(shared) >= knobs.ghost_words_share * len(telling)
+    return bool(named) and (len(shared) >= knobs.ghost_words or is_whole) and is_enough
 
 
 def beside(ours: Sequence[ToolSpec], theirs: Sequence[Tool]) -> tuple[ToolSpec, ...]:

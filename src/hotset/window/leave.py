@@ -14,12 +14,6 @@ from hotset.window.summary import within
 from hotset.window.weighing import Weighed
 
 _CHARS_PER_TOKEN = 4
-_LOGS_SHARE = 0.4
-"""Of the window, for the logs of all that left. Beyond it, each batch would make less room than the one before. Only very long
-sessions get there: one of 439 calls cost 49 % of its full history with 13 faults, and at a share of 0.3 44 % with 14."""
-
-_SUMMARY_SHARE = 0.1
-"""What summaries may take of the stretch that leaves: its log comes to a few per cent."""
 
 
 @dataclass(slots=True)
@@ -37,7 +31,7 @@ def leave(weighed: Weighed, leaving: Sequence[Step], knobs: Knobs, moment: Momen
     for run in _runs(leaving):
         if run[0].sticky:
             for spot, tokens in weighed.stubbable(run[0]):
-                _stub_page(departure, _Page.of(weighed, run[0], spot, tokens), moment)
+                _stub_page(departure, _Page.of(weighed, run[0], spot, tokens), knobs, moment)
         else:
             _collapse(departure, weighed, run, knobs, moment)
     return departure
@@ -88,20 +82,21 @@ def _is_intact(weighed: Weighed, run: Sequence[Step]) -> bool:
     return not any(others) and tells_of(first.decode("utf-8", "replace"), tuple(rows))
 
 
-def fold(departure: Departure, weighed: Weighed, room: float, moment: Moment) -> None:
+def fold(departure: Departure, weighed: Weighed, knobs: Knobs, moment: Moment) -> None:
     """Where logs have come to fill the window, the older ones are folded: enough of them for a long time."""
     after = weighed.after(departure.rows)
     logs = [(line, row) for line in weighed.lines if (row := after.gone(line)) is not None and row.text]
-    over = sum(row.tokens for _, row in logs) - _LOGS_SHARE * room
+    most = knobs.forms.logs_share * moment.room(knobs)
+    over = sum(row.tokens for _, row in logs) - most
     if over > 0:
         new = {stub.spots[0] for stub in departure.stubs}
         old = [log for log in logs if log[1].spot not in new]
-        _shrink(departure, old, over + _LOGS_SHARE * room / 2, moment, folded)
+        _shrink(departure, old, over + most / 2, moment, lambda told: folded(told, knobs.forms.folded_share))
 
 
-def squeeze(departure: Departure, weighed: Weighed, room: float, moment: Moment) -> None:
+def squeeze(departure: Departure, weighed: Weighed, knobs: Knobs, moment: Moment) -> None:
     """Where the window would still overflow: all logs shrink to their reference, then the largest late results leave too."""
-    after = weighed.after(departure.rows)
+    after, room = weighed.after(departure.rows), moment.room(knobs)
     if after.total <= room:
         return
     logs = [(line, row) for line in weighed.lines if (row := after.gone(line)) is not None]
@@ -115,7 +110,7 @@ def squeeze(departure: Departure, weighed: Weighed, room: float, moment: Moment)
     for page in sorted(late, key=lambda page: -page.tokens):
         if over <= 0:
             return
-        over -= _stub_page(departure, page, moment)
+        over -= _stub_page(departure, page, knobs, moment)
 
 
 def _shrink(
@@ -165,9 +160,9 @@ def _collapse(departure: Departure, weighed: Weighed, run: Sequence[Step], knobs
     first, last = run[0], run[-1]
     lines = weighed.lines[first.first : last.last + 1]
     spots = list(dict.fromkeys(Spot(line.chain, WHOLE) for line in lines))  # reasoning items that say the same have one chain
-    stub = stub_of(spots, lines, (first.number, last.number), "conversation", moment.now, check=moment.check)
+    stub = stub_of(spots, lines, (first.number, last.number), "conversation", forms=knobs.forms, moment=moment)
     before = sum(map(weighed.of, run))
-    summary = within(moment.summaries, first.number, last.number, int(_SUMMARY_SHARE * _CHARS_PER_TOKEN * before))
+    summary = within(moment.summaries, first.number, last.number, int(knobs.forms.summary_share * _CHARS_PER_TOKEN * before))
     log = entries(((step.number, weighed.inside(step)) for step in run), knobs, moment.check)
     for told in (stretch(stub, log, summary), reference(stub)):
         text = told.encode("utf-8", "replace")
@@ -185,12 +180,12 @@ def _collapse(departure: Departure, weighed: Weighed, run: Sequence[Step], knobs
     ]
 
 
-def _stub_page(departure: Departure, page: _Page, moment: Moment) -> int:
+def _stub_page(departure: Departure, page: _Page, knobs: Knobs, moment: Moment) -> int:
     """A result becomes its reference; tells how many tokens that saves."""
     assert departure.cause is not None
     piece = page.line.pieces[page.spot.position]
     alone = Line(page.line.chain, page.line.role, (piece,))
-    stub = stub_of([page.spot], [alone], (page.step, page.step), str(piece.kind), moment.now, check=moment.check)
+    stub = stub_of([page.spot], [alone], (page.step, page.step), str(piece.kind), forms=knobs.forms, moment=moment)
     text = reference(stub).encode()
     tokens = moment.count(text)
     if tokens >= page.tokens:

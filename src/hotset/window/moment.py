@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Chain
 from hotset.nouns.price import Price
 
@@ -41,6 +42,10 @@ class Moment:
 
     check: Callable[[], None] = no_bound
     """Called in every loop over messages: raises where the plan takes too long."""
+
+    def room(self, knobs: Knobs) -> float:
+        """Tokens, as we count them, that messages may take before pages have to leave."""
+        return knobs.high * knobs.window / self.scale - self.fixed
 
     def retrieval(self, prompt: int) -> float:
         """What one retrieval costs beside a prompt of so many tokens, in uncached input tokens."""

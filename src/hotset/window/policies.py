@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from hotset.nouns.knobs import PolicyName
 from hotset.nouns.page import Kind
 
 
@@ -52,7 +53,7 @@ def task(step: Candidate) -> float:
     return step.finished * 1e6 + step.age
 
 
-POLICIES: Mapping[str, Policy] = {
+POLICIES: Mapping[PolicyName, Policy] = {
     "recency": recency,
     "use": use,
     "size": size,

@@ -38,14 +38,10 @@ _NOTES = (
 )
 _ASKED = 4000  # characters of a prompt; plans that somebody pasted are longer, and begin with what they are about
 _SEARCHED = frozenset({Sort.PAGE, Sort.CODE})
-_FOUND = 40  # most of them are of no sort that is offered
-_NAMED = 4  # files that a prompt names, and that are looked into
-_FOUND_IN_NAMED = 3
 _TELLING_LINE = 8  # characters; shorter lines stand everywhere
 _LOOKED_UP = 5  # lines of a stretch, the longest, by which it is known again
 _MOSTLY = 0.5
 _COPIED_LINE = 24  # characters; shorter lines are written without having been read
-_LONGEST_HINT = 160  # characters of a hint's own words
 _HOUR = 3600.0
 _FILE_NAME = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,5}$")
 _OWN_NUMBER = re.compile(r"^\s*(\d+)(?:→|\t|:|\|)", re.MULTILINE)
@@ -136,13 +132,13 @@ def asked_in(text: str) -> str:
     return text
 
 
-def queries(prompt: Prompt, deadline: float) -> tuple[Query, ...]:
+def queries(prompt: Prompt, knobs: Prefetch) -> tuple[Query, ...]:
     """What the index is asked: for what the prompt says, and for each file that it names, what of it."""
     # Quotation marks would ask for a phrase word for word; a prompt quotes for other reasons.
     words = prompt.text[:_ASKED].replace('"', " ")
-    filters = (Filter(_SEARCHED, path=f"**/{name}") for name in islice(_files(prompt.text), _NAMED))
-    named = (Query(words, only, _FOUND_IN_NAMED, deadline) for only in filters)
-    return (Query(words, Filter(_SEARCHED), _FOUND, deadline), *named)
+    filters = (Filter(_SEARCHED, path=f"**/{name}") for name in islice(_files(prompt.text), knobs.named))
+    named = (Query(words, only, knobs.found_in_named, knobs.seconds) for only in filters)
+    return (Query(words, Filter(_SEARCHED), knobs.found, knobs.seconds), *named)
 
 
 def weigh(prompt: Prompt, found: Sequence[Hits]) -> list[tuple[Hit, Signs]]:
@@ -217,7 +213,7 @@ def offer(
                 taken.update(each.entry.path for each in excerpts)
     for sure, entry in _likely(finds, weights.hint, knobs.hint):
         if len(hints) < knobs.hints and entry.path not in taken and not stands(entry.text, window):
-            hints += room.take(entry, sure, _hint(entry, sure))
+            hints += room.take(entry, sure, _hint(entry, sure, knobs.hint_chars))
             taken.update(each.entry.path for each in hints)
     if not excerpts and not hints:
         return Offer()
@@ -293,8 +289,8 @@ def _excerpt(entry: Entry, confidence: float, lines: int) -> str:
     return f"[AUTO-RETRIEVED: {_place(cut)} | confidence {confidence:.2f}]\n{cut.text}"
 
 
-def _hint(entry: Entry, confidence: float) -> str:
-    about = " ".join(entry.title.replace(entry.path, "").split())[:_LONGEST_HINT]
+def _hint(entry: Entry, confidence: float, chars: int) -> str:
+    about = " ".join(entry.title.replace(entry.path, "").split())[:chars]
     whence = f' | retrieve_context(id="{entry.whole}")' if entry.sort is Sort.PAGE else ""
     return f"[RELATED: {_place(entry)}{f' {about}' if about else ''} | confidence {confidence:.2f}{whence}]"
 

@@ -8,25 +8,20 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from hotset.nouns.knobs import Knobs
+from hotset.nouns.knobs import FormKnobs, Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Line, Spot, Stub
 from hotset.window.arguments import Use, arguments, names_path, spoken
-from hotset.window.moment import no_bound
+from hotset.window.moment import Moment, no_bound
 from hotset.window.names import apart, coined, within
 from hotset.window.preview.opaque import is_opaque
 from hotset.window.preview.trouble import alarms, is_trouble
 
-_TOPICS, _ENTITIES, _HINTS = 5, 24, 3
 _READ = 60_000
 """Bytes of one page that are looked at."""
 
-_REPLACED = 40
-"""Characters of a text that an edit replaced: it stands nowhere any more, so nobody copies it."""
-
 _OPEN_TASK = re.compile(r"^\s*[-*] \[ \] .+$", re.MULTILINE)
 _A_LIST = 2
-_TASKS_ROOM = 4000  # characters
 
 _LOOKED_AT = 600  # characters of a line that may report an error
 _ENTITIES_ROOM = 80  # characters of names that a reference tells beside its topics
@@ -34,35 +29,26 @@ _HINTS_ROOM = 60
 _FILE = re.compile(r"[\w./-]*[./][a-z_]\w*")  # a file or module may be called after errors
 _HEADING = "What was done there, by number of the reply:"
 _NAMED = "Names that came up there:"
-_FOLDED = 0.5
-"""What the names of a log may take of its length. In a recorded session of 439 calls they saved 7 of 21 faults."""
-
 _CALLED_WEIGHS = 4
 """How much more a name counts that a call used than one that a result mentioned: it was acted upon."""
 
 
 def stub_of(
-    spots: Sequence[Spot],
-    lines: Sequence[Line],
-    turns: tuple[int, int],
-    kind: str,
-    time: float,
-    *,
-    check: Callable[[], None] = no_bound,
+    spots: Sequence[Spot], lines: Sequence[Line], turns: tuple[int, int], kind: str, *, forms: FormKnobs, moment: Moment
 ) -> Stub:
     """What is known of lines that leave together."""
-    paths, others, called = _commonest(lines, check)
-    topics = (paths + others)[:_TOPICS]
+    paths, others, called = _commonest(lines, moment.check)
+    topics = (paths + others)[: forms.topics]
     return Stub(
         id=_id(spots),
         kind=kind,
         spots=tuple(spots),
         turns=turns,
         tokens=sum(line.whole for line in lines),
-        time=time,
+        time=moment.now,
         topics=tuple(topics),
-        entities=tuple((paths + others)[:_ENTITIES]),
-        hints=tuple([name for name in called if name not in topics][:_HINTS]),
+        entities=tuple((paths + others)[: forms.entities]),
+        hints=tuple([name for name in called if name not in topics][: forms.hints]),
     )
 
 
@@ -104,12 +90,12 @@ def stretch(stub: Stub, log: Iterable[str], summary: str = "") -> str:
     return "\n".join([*told, _HEADING, *log])
 
 
-def folded(told: str) -> str:
-    """A stretch's log, when there are too many: its reference and the names in it; when that is still too much, its reference."""
+def folded(told: str, share: float) -> str:
+    """A log when there are too many: its reference and the names in it, up to a share of its length; then its reference."""
     head, _, log = told.partition("\n")
     if log.startswith(_NAMED):
         return head
-    kept = within(_ranked(Counter(coined(log))), int(_FOLDED * len(log)))
+    kept = within(_ranked(Counter(coined(log))), int(share * len(log)))
     return f"{head}\n{_NAMED} {' '.join(kept)}" if kept else head
 
 
@@ -140,7 +126,7 @@ def _entry(number: int, lines: Sequence[Line], knobs: Knobs, told: set[str]) -> 
     yield " ".join(part for part in (f"{number}.", _clip(said, knobs.said if calls else 2 * knobs.entry), tools) if part)
     for piece in calls:
         for argument in arguments(piece.content):
-            yield from _argument(argument.text.strip(), _room(argument.use, knobs), told)
+            yield from _argument(argument.text.strip(), _room(argument.use, knobs), knobs.forms, told)
     files = {piece.call for piece in calls if names_path(piece.content)}
     for line in lines:
         if line.answers:
@@ -148,10 +134,10 @@ def _entry(number: int, lines: Sequence[Line], knobs: Knobs, told: set[str]) -> 
 
 
 def _room(use: Use, knobs: Knobs) -> int:
-    return {Use.SAID: knobs.entry, Use.WRITTEN: max(knobs.entry, knobs.room_for_written), Use.REPLACED: _REPLACED}[use]
+    return {Use.SAID: knobs.entry, Use.WRITTEN: max(knobs.entry, knobs.room_for_written), Use.REPLACED: knobs.forms.replaced}[use]
 
 
-def _argument(leaf: str, room: int, told: set[str]) -> Iterator[str]:
+def _argument(leaf: str, room: int, forms: FormKnobs, told: set[str]) -> Iterator[str]:
     """An argument as it was written; of a long one its beginning, in whole lines, its open tasks, and the names in the rest."""
     if len(leaf) <= room:
         if leaf:
@@ -159,7 +145,7 @@ def _argument(leaf: str, room: int, told: set[str]) -> Iterator[str]:
         return
     head = _beginning(leaf, room // 2)
     yield f"{head} …"
-    yield from _tasks(leaf[len(head) :], told)
+    yield from _tasks(leaf[len(head) :], forms, told)
     rest = Counter(name for name in coined(leaf[len(head) :]) if name not in told)
     if mentioned := within(apart(rest, head), room // 2):
         told.update(mentioned)
@@ -171,11 +157,11 @@ def _beginning(text: str, room: int) -> str:
     return text[: cut if cut > room // 2 else room].rstrip()
 
 
-def _tasks(text: str, told: set[str]) -> Iterator[str]:
+def _tasks(text: str, forms: FormKnobs, told: set[str]) -> Iterator[str]:
     """What a list says is still to be done: it is what the work goes on with, and each item is copied when it is ticked off."""
     tasks = [task for task in dict.fromkeys(map(str.strip, _OPEN_TASK.findall(text))) if task not in told]
     if len(tasks) >= _A_LIST:
-        kept = within(tasks, _TASKS_ROOM)
+        kept = within(tasks, forms.tasks)
         told.update(kept)
         yield from kept
 
@@ -188,7 +174,7 @@ def _results(line: Line, knobs: Knobs, files: Container[str], told: set[str]) ->
             text = piece.content[:_READ].decode("utf-8", "replace")
             if went := _error(text):
                 yield f"-> {_clip(went, knobs.entry)}"
-            yield from _tasks(text, told)
+            yield from _tasks(text, knobs.forms, told)
             read = piece.kind is Kind.FILE and piece.call in files
             room = max(knobs.mentions, knobs.room_for_read) if read else knobs.mentions
             if found := _mentioned(text, room, told):

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import to_builtins
 
-from hotset.config import load
+from hotset.config import load, parse_knobs
 from hotset.errors import BadInput, NotFound
+from hotset.nouns.knobs import Knobs
 from hotset.replay.formats import read
 from hotset.replay.recorded import Recorded
 from hotset.replay.report import Report, Row, meaning
-from hotset.replay.roster import DEFAULT, FULL, OURS, ROSTER, USUAL, Maker
+from hotset.replay.roster import DEFAULT, FULL, KNOBS, OURS, ROSTER, USUAL, Maker, ours
 from hotset.replay.run import PROVIDERS, Ruling, gather
 from hotset.replay.run import replay as replayed
 from hotset.surfaces.cli.options import as_json, examples
@@ -24,6 +27,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _ALL = "all"
+_CHANGED = "+set"
+"""What follows the name of a policy of ours with the knobs of `--set`."""
+
+_NOT_REPLAYED = ("prefetch", "toolbox", "memory", "history")
+"""Groups of knobs of which no recorded session can tell what they would have changed."""
+
 _TOLD = 5
 """How many of the files that could not be read are told one by one."""
 
@@ -51,6 +60,7 @@ _ROOMY = 100
         "hotset replay ~/.claude/projects --window 200000",
         "hotset replay session.jsonl --policy default --policy full --json",
         "hotset replay runs.jsonl.gz --provider openai --policy all",
+        "hotset replay session.jsonl --set keep=8 --set forms.logs_share=0.3",
     )
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
@@ -61,6 +71,13 @@ _ROOMY = 100
     multiple=True,
     type=click.Choice([*ROSTER, _ALL]),
     help=f"Repeatable; `all` is all of: {', '.join(ROSTER)}. Default: {DEFAULT} and what others do.",
+)
+@click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Repeatable: a knob, for a second row of each policy of ours. Names and ranges: docs/knobs.md.",
 )
 @click.option("--window", metavar="N", type=click.IntRange(min=1), help="Tokens that a prompt may have; default: the model's.")
 @click.option("--provider", type=click.Choice(list(PROVIDERS)), help="Whose cache rules and prices; default: the model's.")
@@ -77,6 +94,7 @@ def replay(
     *,
     paths: tuple[Path, ...],
     policies: tuple[str, ...],
+    settings: tuple[str, ...],
     window: int | None,
     provider: str | None,
     ttl: int | None,
@@ -91,7 +109,8 @@ def replay(
     the window count; all of them, where none does.
     """
     ruling = Ruling(load().prices, provider or "", window or 0, ttl)
-    makers = _chosen(policies)
+    changed = _changed(policies, settings)
+    makers = _chosen(policies, changed)
     with counting("reading", None, quiet=quiet) as counter:
         told: list[str] = []
         sets = gather(counter.over(_sessions(paths, told)), ruling, everything=everything)
@@ -100,6 +119,7 @@ def replay(
         raise NotFound("there is nothing to replay: no model replies in these sessions")
     with counting("replaying", sum(each.rounds(makers) for each in sets), quiet=quiet) as counter:
         reports = [replayed(each, makers, ruling, time.perf_counter, counter.step) for each in sets]
+    reports = [replace(each, knobs=_differing(changed)) for each in reports]
     if as_json:
         emit_json(reports[0] if len(reports) == 1 else reports)
         return
@@ -107,9 +127,30 @@ def replay(
         _show(report, quiet=quiet)
 
 
-def _chosen(policies: Sequence[str]) -> dict[str, Maker]:
-    names = ROSTER if _ALL in policies else policies or USUAL
-    return {name: ROSTER[name] for name in names}
+def _names(policies: Sequence[str]) -> Sequence[str]:
+    return tuple(ROSTER) if _ALL in policies else policies or USUAL
+
+
+def _changed(policies: Sequence[str], settings: Sequence[str]) -> dict[str, Knobs]:
+    """The knobs of each chosen policy of ours with these settings, by its name; none without settings."""
+    values = parse_knobs(settings, "--set")
+    changed = {name: KNOBS[name].turned(values) for name in _names(policies) if name in KNOBS} if values else {}
+    if values and not changed:
+        raise click.UsageError(f"--set changes hotset's own policies, and none is chosen: add --policy {DEFAULT}")
+    return changed
+
+
+def _chosen(policies: Sequence[str], changed: Mapping[str, Knobs]) -> dict[str, Maker]:
+    makers: dict[str, Maker] = {}
+    for name in _names(policies):
+        makers[name] = ROSTER[name]
+        if name in changed:
+            makers[name + _CHANGED] = ours(changed[name])
+    return makers
+
+
+def _differing(changed: Mapping[str, Knobs]) -> dict[str, dict[str, Any]]:
+    return {name + _CHANGED: knobs.changed(KNOBS[name]) for name, knobs in changed.items()}
 
 
 def _sessions(paths: Sequence[Path], told: list[str]) -> Iterator[Recorded]:
@@ -145,6 +186,13 @@ def _show(report: Report, *, quiet: bool) -> None:
     with paper.capture() as printed:
         paper.print(_table(report), end="")
     emit(printed.get().rstrip("\n"))
+    for name, differing in report.knobs.items():
+        before = to_builtins(KNOBS[name.removesuffix(_CHANGED)].by_name())
+        told = ", ".join(f"{knob} {value} instead of {before[knob]}" for knob, value in differing.items())
+        emit(plain(f"{name}: {told or 'no value differs'}"))
+    unused = sorted({knob for each in report.knobs.values() for knob in each if knob.partition(".")[0] in _NOT_REPLAYED})
+    if unused:
+        say(f"a replay plans windows, nothing else: {', '.join(unused)} changed nothing", quiet=quiet)
     if DEFAULT in report.policies:
         say(meaning(report, DEFAULT, FULL), quiet=quiet)
     say(quiet=quiet)
@@ -172,7 +220,7 @@ def _table(report: Report) -> Table:
 def _style(name: str) -> str:
     if name == DEFAULT:
         return "bold green"
-    return "green" if name in OURS else ""
+    return "green" if name.removesuffix(_CHANGED) in OURS else ""
 
 
 def _thousands(tokens: int) -> str:

@@ -75,7 +75,8 @@ class Searching:
 
     def _pages(self, wanted: Wanted, store: Store, room: int) -> Retrieved:
         kind = Kind(wanted.kind) if wanted.kind else None
-        return retrieval.answer(Search(wanted.query, kind, wanted.session, room), store, Place(None), index=self._index(store))
+        here = Place(None, knobs=self._engine.config.knobs_for("").history)
+        return retrieval.answer(Search(wanted.query, kind, wanted.session, room), store, here, index=self._index(store))
 
     def _index(self, store: Store) -> Index | None:
         """For what was said; a question makes none where nothing is kept. What is not in it yet follows in the background."""

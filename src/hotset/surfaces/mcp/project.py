@@ -36,6 +36,7 @@ class Project:
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        self.knobs = config.knobs_for("").history
         self._opened = ExitStack()
         self._opening = Lock()
 

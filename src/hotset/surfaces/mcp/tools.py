@@ -145,10 +145,10 @@ def _recall(project: Project, name: str, given: Mapping[str, Any], _session: str
     session = str(given.get("session") or "")
     if name == SEARCH:
         call = parse_call(name, msgspec.json.encode({**given, "session": session or "all"}))
-        here = Place(project.session(""))
+        here = Place(project.session(""), knobs=project.knobs)
     else:
         call = parse_call(name, msgspec.json.encode({key: value for key, value in given.items() if key != "session"}))
-        here = Place(project.session(session))
+        here = Place(project.session(session), knobs=project.knobs)
     if isinstance(call, Retrieve) and isinstance(call.how, Regex) and (why := refused(call.how.pattern)):
         raise Malformed(f"{name}: {why}")
     told = answer(call, project.store, here, index=project.said)

@@ -9,10 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sources.memory.managing.making import EMBEDDER, GOALS, varied
 
+from hotset.nouns.knobs import MemoryKnobs
 from hotset.sources.memory.managing.clusters import clusters_of
 from hotset.sources.memory.managing.nearness import leaders, near_pairs, nearest_before, sketch
 
 MANY = 1300  # more than two blocks
+
+
+def clustered(episodes):
+    return clusters_of(episodes, EMBEDDER.embed, MemoryKnobs().cluster_alike)
 
 
 def unit(rng, many, size=8):
@@ -22,7 +27,7 @@ def unit(rng, many, size=8):
 
 def test_episodes_with_one_goal_are_one_cluster_and_others_stay_alone():
     episodes = varied(60)
-    found = clusters_of(episodes, EMBEDDER.embed)
+    found = clustered(episodes)
     titles = {each.id: each.title for each in episodes}
     large = [cluster for cluster in found if len(cluster.members) > 2]
     assert len(large) == len(GOALS)
@@ -38,18 +43,18 @@ def test_clusters_are_the_same_in_whatever_order_episodes_come(seed):
     episodes = varied(40)
     shuffled = list(episodes)
     random.Random(seed).shuffle(shuffled)
-    assert clusters_of(shuffled, EMBEDDER.embed) == clusters_of(episodes, EMBEDDER.embed)
+    assert clustered(shuffled) == clustered(episodes)
 
 
 def test_later_episodes_change_nothing_about_earlier_ones():
     episodes = varied(60)
-    before = {member: cluster.leader for cluster in clusters_of(episodes[:30], EMBEDDER.embed) for member in cluster.members}
-    after = {member: cluster.leader for cluster in clusters_of(episodes, EMBEDDER.embed) for member in cluster.members}
+    before = {member: cluster.leader for cluster in clustered(episodes[:30]) for member in cluster.members}
+    after = {member: cluster.leader for cluster in clustered(episodes) for member in cluster.members}
     assert before.items() <= after.items()
 
 
 def test_no_episodes_are_no_clusters():
-    assert clusters_of([], EMBEDDER.embed) == []
+    assert clustered([]) == []
 
 
 def test_near_pairs_are_those_that_comparing_each_with_each_finds():

@@ -16,9 +16,6 @@ from hotset.sources.memory.managing.steps import trouble_key
 Embed = Callable[[Sequence[str]], Vectors]
 """Texts to vectors of length 1 (or 0): an `Embedder`'s `embed`."""
 
-LEAST_ALIKE = 0.6
-"""From here on an episode belongs to a cluster."""
-
 _GOAL, _TRAITS = 0.65, 0.35  # what the two parts of a vector say of how alike two episodes are
 _SKETCH = 128
 _MOST_SAID = 600  # characters of a goal: what follows is material
@@ -35,8 +32,8 @@ class Cluster:
     """In the order of their time, with the leader."""
 
 
-def clusters_of(episodes: Iterable[Memory], embed: Embed, least: float = LEAST_ALIKE) -> list[Cluster]:
-    """Every episode in one cluster, most of them alone. The same, in whatever order they are given.
+def clusters_of(episodes: Iterable[Memory], embed: Embed, least: float) -> list[Cluster]:
+    """Every episode in one cluster of those at least so much alike, most of them alone. The same, in whatever order they come.
 
     Takes the memory of the vectors (1 KB an episode) and of one batch of episodes.
     """

@@ -13,10 +13,11 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from hotset.errors import NotFound
+from hotset.nouns.knobs import MemoryKnobs
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Relation, Standing, Trust
 from hotset.nouns.progress import Progress, silent
 from hotset.sources.memory.managing.drafting import CONSOLIDATE, Draft, Drafting, batched, is_by_hand, is_derived
-from hotset.sources.memory.managing.merging import LEAST_NEAR, MERGED_KINDS, merged, mergers, say_the_same
+from hotset.sources.memory.managing.merging import MERGED_KINDS, merged, mergers, say_the_same
 from hotset.sources.memory.managing.patterns import FEWEST_SESSIONS, Common, borrowed_steps, is_ground, pattern_of
 from hotset.sources.memory.managing.recurring import Met, advice_words, lasting_pitfall, meet, proves, shared_procedure
 from hotset.sources.memory.managing.superseding import settle_among, subject_of
@@ -31,12 +32,11 @@ BATCH = 32
 """Memories and what hangs on them that are written in one commit."""
 
 _READ = 512  # memories at once
-_NEAR = 0.75  # vectors of facts from which on it is looked whether both can hold
-_MOST_NEAR = 8
 _SAME_SUBJECT = 8  # facts before it on one subject with which a fact is compared
 _MOST_RELATED = 4
 _MOST_PROOFS = 16  # that are looked at for one piece of advice, those first that share most words with it
 _ACTIVE = frozenset({Standing.ACTIVE})
+_USUAL = MemoryKnobs()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,18 @@ class Consolidated:
     links: int = 0
 
 
-def consolidate(store: Store, embed: Embed, now: float, *, progress: Progress = silent, batch: int = BATCH) -> Consolidated:
+def consolidate(
+    store: Store,
+    embed: Embed,
+    now: float,
+    *,
+    knobs: MemoryKnobs = _USUAL,
+    progress: Progress = silent,
+    batch: int = BATCH,
+) -> Consolidated:
     """One run over the whole store, in commits of at most `batch` memories each. Raises a `HotsetError` of the store."""
     run = run_of(store)
-    work = _Work(store, embed, now, run, progress, batch, Drafting(store, now, run))
+    work = _Work(store, embed, now, run, knobs, progress, batch, Drafting(store, now, run))
     ground = _gather(work)
     done = Consolidated(run, clusters=len(ground.large))
     done, facts = _patterns(work, ground, done)
@@ -93,6 +101,7 @@ class _Work:
     embed: Embed
     now: float
     run: str
+    knobs: MemoryKnobs
     progress: Progress
     batch: int
     drafting: Drafting
@@ -164,7 +173,7 @@ def _gather(work: _Work) -> _Ground:
             if number % _READ == 0:
                 work.progress("reading episodes", number, 0)
 
-    ground.clusters = clusters_of(passing(), work.embed)
+    ground.clusters = clusters_of(passing(), work.embed, work.knobs.cluster_alike)
     return ground
 
 
@@ -252,7 +261,7 @@ def _merge(work: _Work, done: Consolidated) -> Consolidated:
         texts = work.told(kind, _ACTIVE)
         said = list(texts)
         same: dict[str, list[str]] = {}
-        for one, other, _ in near_pairs(work.vectors(said), LEAST_NEAR):
+        for one, other, _ in near_pairs(work.vectors(said), work.knobs.merge_alike):
             if say_the_same(said[one], said[other]):
                 same.setdefault(said[one], []).append(said[other])
                 same.setdefault(said[other], []).append(said[one])
@@ -289,7 +298,8 @@ def _near_facts(work: _Work) -> dict[MemoryId, tuple[MemoryId, ...]]:
     said = list(texts)
     subjects: dict[frozenset[str], list[str]] = {}
     found: dict[MemoryId, tuple[MemoryId, ...]] = {}
-    for text, rows in zip(said, nearest_before(work.vectors(said), _NEAR, _MOST_NEAR), strict=True):
+    nearest = nearest_before(work.vectors(said), work.knobs.conflict_alike, work.knobs.conflict_facts)
+    for text, rows in zip(said, nearest, strict=True):
         facts = list(work.read(texts[text]))
         others = dict.fromkeys(said[row] for row in rows)
         for subject in dict.fromkeys(subject for fact in facts if (subject := subject_of(fact))):

@@ -9,9 +9,6 @@ from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Relati
 from hotset.sources.memory.managing.versions import following, joined, rank
 from hotset.sources.memory.managing.wording import alike, conflict, in_order, wording
 
-LEAST_NEAR = 0.9
-"""The product of their vectors from which on two memories may be one. Below, too much is lost that somebody asks for later."""
-
 MERGED_KINDS = frozenset({MemoryKind.FACT, MemoryKind.PROCEDURE, MemoryKind.PITFALL, MemoryKind.LEARNING})
 """What can be said twice. Episodes are never merged: what happened twice happened twice."""
 

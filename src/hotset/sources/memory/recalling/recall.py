@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from hotset.errors import NotFound, PageDamaged
 from hotset.index.port import Index
+from hotset.nouns.knobs import MemoryKnobs
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, Relation, Standing, Task, Uses
 from hotset.nouns.page import Kind, Page, PageId, SessionId
 from hotset.sources.history.reading import read
@@ -51,7 +52,6 @@ _LONGEST_QUESTION = 4000  # characters: a prompt may be a whole log
 _RECORDS = 40  # memories whose records are read: those that fit best
 _CLOSELY = 60  # candidates that are read word by word: 3 ms
 _LOGGED = 30
-_MOST_ADVICE = 2  # procedures, and pitfalls, at a time
 _SCANNED = 2000  # versions of memories, the newest, where there is no index
 _HEADING = 80  # characters
 _LEAST_TERMS = 3  # telling words of what was found by its neighbours alone: "ok" beside an answer is none
@@ -79,6 +79,8 @@ class Asking:
     session: SessionId | None = None
     """Who asks: what was said there is in its window already, and is not told again."""
     most: int = 10
+    advice: int = MemoryKnobs().advice
+    """Procedures, and pitfalls, at a time."""
     deadline: float = 0.2
     """Seconds. What takes longer is left out, and the answer says so."""
 
@@ -397,7 +399,7 @@ class _Serving:
                 continue
             if item.memory is not None and item.memory.kind in advice and self.asking.kinds != {item.memory.kind}:
                 advice[item.memory.kind] += 1
-                if advice[item.memory.kind] > _MOST_ADVICE:
+                if advice[item.memory.kind] > self.asking.advice:
                     continue
             seen.add(same)
             yield item
