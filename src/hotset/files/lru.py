@@ -39,8 +39,12 @@ class Lru(Generic[_K, _V]):
 
     def get_many(self, keys: Iterable[_K]) -> dict[_K, _V]:
         """The entries of those keys that are there."""
+        entries = self._entries
         with self._lock:
-            return {key: entry[0] for key in keys if (entry := self._use(key)) is not None}
+            found = {key: entry[0] for key in keys if (entry := entries.get(key)) is not None}
+            for key in found:
+                entries.move_to_end(key)
+        return found
 
     def get_or_make(self, key: _K, make: Callable[[], _V]) -> _V:
         """The value of a key, made where it is missing.
