@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hotset.text.words import UNSPACED
+
 VERSION = 1
 """Another number when the same text gives other words: everything is folded anew then."""
 
@@ -33,7 +35,7 @@ _SHORT = 1000  # characters: below that arrays take longer to make than to use
 _BORDER = re.compile(  # what may follow stands first: most letters are small, and looking back takes twice the time
     "(?=[A-Z0-9])(?:(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z]{2})(?=[0-9]))|(?<=[0-9])(?=[A-Za-z]{2})"
 )
-_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")  # scripts that put no space between words
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 _QUOTED = re.compile('"([^"]+)"')
 _WORD = re.compile(r"\w+")
 

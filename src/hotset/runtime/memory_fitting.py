@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from hotset.nouns.memory import MemoryKind, Pitfall, Task
-from hotset.window.slice.words import stem, terms
+from hotset.text.terms import stem, terms
 
 if TYPE_CHECKING:
     from hotset.sources.memory.recalling.recall import Recalled

@@ -10,7 +10,8 @@ from hotset.nouns.page import Gist, Kind, Page
 from hotset.runtime.retrieval_telling import tell
 from hotset.sources.history.pages import is_ours
 from hotset.store.port import Store
-from hotset.window.slice.words import Term, hits, lowered, terms
+from hotset.text.terms import Term, hits, terms
+from hotset.text.words import lowered
 
 _GIST_SHARE = 0.4  # of the time, for the gists
 _LOOKED_AT = 1 << 20  # characters of one page

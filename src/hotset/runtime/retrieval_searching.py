@@ -16,8 +16,9 @@ from hotset.runtime.retrieval_telling import moment, origin, plain
 from hotset.sealing import seal
 from hotset.sources.history.pages import LEFT_OUT
 from hotset.store.port import Store, Where
+from hotset.text.terms import Term, hits, terms
+from hotset.text.words import lowered
 from hotset.window.pieces import PIECE, lines_of, pieces_of
-from hotset.window.slice.words import Term, hits, lowered, terms
 
 _MOST_PAGES = 20_000
 _LISTING_SHARE = 0.3  # of the time, for the list of pages

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from hotset import tokens
 from hotset.nouns.tool import Ghost
 from hotset.sources.tools.catalogue import Known
-from hotset.sources.tools.characters import visible
 from hotset.sources.tools.checking import compact
 from hotset.sources.tools.likelihood import UNLIKELY
+from hotset.text.characters import visible
 
 _NOTE_ROOM = 130  # tokens kept for the lines that say how to go on
 _LEAST = 60  # tokens in which a tool can be told at all

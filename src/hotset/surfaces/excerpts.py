@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hotset.nouns.finding import Entry
-from hotset.window.slice.words import Term, hits, lowered
+from hotset.text.terms import Term, hits
+from hotset.text.words import lowered
 
 _LONGEST_LINE = 200  # characters; of a longer one the part around the first word is shown
 

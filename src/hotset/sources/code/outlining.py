@@ -17,7 +17,7 @@ from hotset.sources.code.scan import Limits, Tally, scan
 from hotset.sources.code.structure import is_told
 from hotset.sources.code.symbols import Symbol
 from hotset.sources.code.texts import read_text
-from hotset.sources.tools.characters import marked
+from hotset.text.characters import marked
 from hotset.tokens import count
 from hotset.window.slice.fit import fitting
 from hotset.window.slice.units import told

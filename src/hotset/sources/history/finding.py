@@ -13,8 +13,9 @@ from hotset.nouns.page import Digest, Page, PageId
 from hotset.sealing import seal
 from hotset.sources.history.pages import path_of
 from hotset.store.port import Store, Where
-from hotset.window.slice.words import Term, lowered, terms
-from hotset.window.slice.words import hits as hits_of
+from hotset.text.terms import Term, terms
+from hotset.text.terms import hits as hits_of
+from hotset.text.words import lowered
 
 _FURTHER = 4  # times as many entries, where those found are too few pages
 _MOST_LOOKED_AT = 4096

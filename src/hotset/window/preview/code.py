@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from hotset.text.words import word_set
 from hotset.window.preview.asking import Asked, closeness
 from hotset.window.preview.body import Body
 from hotset.window.preview.excerpt import Reading, Span, Worth
@@ -27,18 +28,13 @@ _DEFINITION = re.compile(
     """,
     re.VERBOSE,
 )
-_SAID = frozenset(
-    re.findall(r"\S+", "class interface type enum struct union trait impl module namespace mod object record protocol extension")
-)
+_SAID = word_set("class interface type enum struct union trait impl module namespace mod object record protocol extension")
 _BINDS_CODE = re.compile(r"=>|\bfunction\b|\blambda\b|\bclass\b|=\s*(?:async\s*)?\(")
 _STATEMENT = re.compile(
     r"(?:if|for|while|switch|catch|return|else|elif|with|match|do|try|except|await|yield|throw|raise|new|assert|print)\b"
 )
-_NOT_A_METHOD = frozenset(
-    re.findall(
-        r"\S+",
-        "if for while switch catch return else elif with match do try except foreach unless until assert await print",
-    )
+_NOT_A_METHOD = word_set(
+    "if for while switch catch return else elif with match do try except foreach unless until assert await print"
 )
 _IMPORT = re.compile(
     r"\s*(?:import\b|from\s+\S+\s+import\b|#include\b|use\s+[\w:]+|using\s+\w|require\(|(?:const|let|var)\s+[^=]{1,200}=\s*require\(|package\s+\w)"

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from hotset.nouns.retrieval import Span
+from hotset.text.terms import Term, ranked, terms
 from hotset.window.pieces import LONG, PIECE
 from hotset.window.slice.fit import Count, Cut, clipped, fitting, tokens
 from hotset.window.slice.lines import Text, merged, show
 from hotset.window.slice.symbol import around
 from hotset.window.slice.units import Units, told
-from hotset.window.slice.words import Term, ranked, terms
 
 _SMALL, _LARGE = 4, 16  # lines of a block: a paragraph, a few log lines, a piece of a function
 _WORTH = 0.35  # of the best block's score; what has less is not about the question

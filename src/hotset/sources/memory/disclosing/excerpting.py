@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from hotset.sources.memory.disclosing.telling import most_that_fit
+from hotset.text.terms import Term, hits, ranked, terms
+from hotset.text.words import UNSPACED, lowered
 from hotset.tokens import count
-from hotset.window.slice.words import Term, hits, lowered, ranked, terms
 
 _GAP = "…"
 _LOOKED_AT = 64 * 1024  # characters of a text: an episode has a few thousand
@@ -16,8 +17,7 @@ _MOST_SENTENCES = 24  # that are tried for the room there is
 _WITH_NEXT = 4  # sentences that bring the one behind them: what is told of a thing goes on there
 _BEFORE = 6  # words before the first that was asked for, in a sentence that is too long
 _END = re.compile(r"(?<=[.!?\u2026])\s+(?=\S)|(?<=[\u3002\uff01\uff1f])|\n+")
-_UNSPACED = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # scripts that put no space between words
-_PIECE = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+|\s+")
+_PIECE = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+|\s+")
 
 
 def excerpt(text: str, query: str, max_tokens: int) -> str:

@@ -12,7 +12,8 @@ from hotset.sources.memory.disclosing.showing import Item, told_memories
 from hotset.sources.memory.disclosing.telling import HOW, Told, ToldLine, joined
 from hotset.sources.memory.disclosing.timeline import SPLIT_TOKENS, TIMELINE_TOKENS, told_timeline
 from hotset.sources.memory.disclosing.topics_shown import INDEX_TOKENS, fitting_topics, members_of, shown_as, told_index
-from hotset.window.slice.words import Term, hits, lowered, terms
+from hotset.text.terms import Term, hits, terms
+from hotset.text.words import lowered
 
 TOP_TOPICS = 2
 """Whose memories are loaded in full."""

@@ -29,7 +29,6 @@ from hotset.sources.memory.encoding.pitfalls import Around, Lesson, lesson
 from hotset.sources.memory.encoding.procedures import Recipe, recipes, work_root
 from hotset.sources.memory.encoding.reading import Material, Said
 from hotset.sources.memory.encoding.remembering import standing_of
-from hotset.sources.memory.encoding.squeezing import squeezed
 from hotset.sources.memory.encoding.taint import Outside, outside
 from hotset.sources.memory.encoding.topics import topics_of
 from hotset.sources.memory.encoding.troubles import mishaps
@@ -44,9 +43,11 @@ from hotset.sources.memory.encoding.wording import (
     title_of,
     title_of_work,
 )
-from hotset.sources.memory.encoding.words import cut, once, telling
+from hotset.sources.memory.encoding.words import cut, telling
 from hotset.sources.memory.naming import memory_id
 from hotset.sources.memory.recalling.tasks import detect
+from hotset.text.characters import squeezed
+from hotset.text.words import once
 from hotset.tokens import count
 
 BY = "rules"

@@ -20,7 +20,8 @@ from hotset.sources.memory.encoding.procedures import work_root
 from hotset.sources.memory.encoding.taint import LEAST_SENTENCE, Outside, is_dangerous, is_order, quoted
 from hotset.sources.memory.encoding.troubles import Mishap
 from hotset.sources.memory.encoding.wording import changed_files
-from hotset.sources.memory.encoding.words import cut, once, prose, telling
+from hotset.sources.memory.encoding.words import cut, prose, telling
+from hotset.text.words import once
 
 _MOST = 6  # points of a list
 _LONGEST = 120  # characters of a point

@@ -17,7 +17,8 @@ from hotset.sources.memory.encoding.changing import change_of, decoded
 from hotset.sources.memory.encoding.general import error_key, general, in_project, parts_of
 from hotset.sources.memory.encoding.taint import Outside, is_borrowed, is_dangerous, is_order, quoted
 from hotset.sources.memory.encoding.troubles import Mishap, step
-from hotset.sources.memory.encoding.words import cut, once
+from hotset.sources.memory.encoding.words import cut
+from hotset.text.words import once
 
 _MOST_STEPS = 3  # actions that resolved it; of more, nobody knows which one did
 _HARD = 2  # times that the same error came, each after a change: the first idea was wrong

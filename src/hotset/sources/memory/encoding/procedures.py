@@ -28,7 +28,8 @@ from hotset.sources.memory.encoding.general import (
 )
 from hotset.sources.memory.encoding.outcomes import Came
 from hotset.sources.memory.encoding.taint import LEAST_COMMAND, Outside, is_borrowed, is_dangerous, is_order, is_plain_check
-from hotset.sources.memory.encoding.words import cut, once
+from hotset.sources.memory.encoding.words import cut
+from hotset.text.words import once
 
 _MOST_CHECKS = 5
 _MOST_RUNS = 4  # commands beside checks; of more, nobody knows which ones it took

@@ -11,7 +11,8 @@ from hotset.sources.memory.encoding.acting import Act, Doing
 from hotset.sources.memory.encoding.outcomes import Came
 from hotset.sources.memory.encoding.taint import LEAST_SENTENCE, Outside, is_dangerous, is_order
 from hotset.sources.memory.encoding.troubles import Mishap
-from hotset.sources.memory.encoding.words import cut, first_words, once, prose, sentences, telling
+from hotset.sources.memory.encoding.words import cut, first_words, prose, sentences, telling
+from hotset.text.words import once
 
 LONGEST_GOAL = 200
 _TITLE_WORDS = 10

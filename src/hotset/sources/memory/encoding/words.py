@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+
+from hotset.text.words import word_set
 
 _FENCE = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 _SHORTENED = r"(?<!\bSt\.)(?<!\bMr\.)(?<!\bMrs\.)(?<!\bDr\.)(?<!\bvs\.)(?<!\be\.g\.)(?<!\bi\.e\.)"
@@ -16,10 +18,7 @@ _SHORTEST_STEM = 4
 _NO_PLURAL = ("ss", "us", "is", "as")
 _KEEPS_IE = frozenset({"movies", "cookies", "series", "species", "ties", "dies", "lies", "pies", "zombies", "calories"})
 _ADDS_ES = ("xes", "sses", "shes", "tches", "nches", "rches", "zzes")
-_STOP = frozenset(
-    re.findall(
-        r"\S+",
-        """
+_STOP = word_set("""
     a about above actually after again all also am an and any anything are as at back be because been before being both but by
     can cannot could did do does doing done don't down each either else etc even every few first for from further get gets
     getting give go goes going good got great had has have having he hello help here hey hi hi him his how however i i'd i'll
@@ -32,9 +31,7 @@ _STOP = frozenset(
     while who whole why will with within without won't work works would yes yet you you'd you'll you're your yours yourself
     following consider implement implementing add added adding fix fixed fixing create created update updated change changed
     changes changing remove removed check plan context description currently file files code issue problem able already
-    """,
-    )
-)
+    """)
 """Words that stand in any request, whatever it is about."""
 
 
@@ -82,8 +79,3 @@ def _singular(word: str) -> str:
     if word.endswith("ies") and word not in _KEEPS_IE:
         return f"{word[:-3]}y"
     return word[:-2] if word.endswith(_ADDS_ES) else word[:-1]
-
-
-def once(items: Iterable[str], most: int | None = None) -> tuple[str, ...]:
-    """Each once, in their order."""
-    return tuple(dict.fromkeys(items))[:most]

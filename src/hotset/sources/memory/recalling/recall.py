@@ -42,7 +42,8 @@ from hotset.sources.memory.recalling.weights import DEFAULT, Weights
 from hotset.sources.memory.recalling.when import Spoken, spoken
 from hotset.sources.memory.recalling.why import Chosen, day, why
 from hotset.store.port import Store, Where
-from hotset.window.slice.words import Term, hits, lowered, terms
+from hotset.text.terms import Term, hits, terms
+from hotset.text.words import lowered
 
 SAID = "said"
 """The kind of what is no memory, but somebody's words."""

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from hotset.nouns.memory import Memory, MemoryKind, Standing, Uses
 from hotset.sources.memory.recalling.ranking import DAY, Setting
 from hotset.sources.memory.recalling.when import Spoken
-from hotset.window.slice.words import Term, hits, lowered
+from hotset.text.terms import Term, hits
+from hotset.text.words import lowered
 
 _WORD = re.compile(r"[\w'-]*\w")
 _MOST_WORDS = 5

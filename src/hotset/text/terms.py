@@ -9,6 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from hotset.text.words import humps, lowered, word_set
+
 _MOST_TERMS = 24
 _MOST_HITS = 2000  # of one term in one text: one that stands everywhere tells nothing
 _SHORT = 3  # a word of so few letters must stand whole: `id` is not meant by `idea`
@@ -18,21 +20,15 @@ _SATURATION, _LENGTH = 1.2, 0.6  # BM25's k1 and b; a little less of b, because 
 _NAME = re.compile(r"[\w$./@#:-]*[\w$]")
 _PHRASE = re.compile(r'"([^"]{3,200})"')
 _PART = re.compile(r"[^\W\d_]+|\d+")
-_HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^A-Za-z]+")
 _ENDINGS = ("ations", "ation", "ings", "ing", "ers", "ies", "ied", "ed", "es", "er", "s", "e", "y")
 _LEAST_STEM = 4
-_COMMON = frozenset(
-    re.findall(
-        r"\S+",
-        """
+_COMMON = word_set("""
     a about above after again all also am an and any are as at be because been before being below between both but by can could
     did do does doing down during each few find for from further give had has have having he her here hers him his how i if in
     into is it its itself just let me more most my no nor not now of off on once only or other our out over own please same she
     should show so some such tell than that the their them then there these they this those through to too under until up us use
     used using very was we were what when where which while who whom why will with would you your
-    """,
-    )
-)
+    """)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +45,6 @@ def terms(question: str) -> tuple[Term, ...]:
         found[text] = max(weight, found.get(text, 0.0))
     ranked = sorted(found.items(), key=lambda pair: -pair[1])
     return tuple(Term(*pair) for pair in ranked[:_MOST_TERMS])
-
-
-def lowered(text: str) -> str:
-    """In lower case, with every character at its place: one capital letter alone would become two."""
-    return text.replace("\u0130", "i").lower()
 
 
 def hits(text: str, low: str, term: Term) -> Iterator[int]:
@@ -113,7 +104,7 @@ def _words(question: str) -> Iterator[tuple[str, float]]:
 def _split(part: str) -> Iterator[str]:
     """`parseCall` in its parts; scripts that put no space between words in pairs of signs."""
     if part.isascii():
-        yield from _HUMPS.findall(part)
+        yield from humps(part) or (part,)
     elif part[0] >= "\u2e80" and len(part) > 2:
         yield from (part[at : at + 2] for at in range(len(part) - 1))
     else:
