@@ -13,15 +13,6 @@ from hotset.text.words import UNSPACED
 VERSION = 1
 """Another number when the same text gives other words: everything is folded anew then."""
 
-CHAT = """
-a an the of to in on at for from by with about into as is are was were be been am do does did have has had i me my mine we us our
-you your he she it its they them their this that these those and or but if then so than not no which who whom whose what when
-where why how there here all any some such can could will would shall should may might must just also very too
-please help need want like find get give tell show let know looking look provide assist able make sure using use used interested
-currently trying try hello hi thanks thank kindly m d s t ll ve re don
-"""
-"""Words that people say around what they want of a tool: they stand in every question and tell none from another."""
-
 _MOST_ASKED = 16_384  # characters of a question that are read; a prompt is shorter, and what is longer is no question
 _MOST_PHRASES = 8
 _LOWER, _UPPER, _DIGIT = 1, 2, 3

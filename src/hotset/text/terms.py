@@ -9,7 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hotset.text.words import humps, lowered, word_set
+from hotset.text.stops import QUESTION
+from hotset.text.words import humps, lowered
 
 _MOST_TERMS = 24
 _MOST_HITS = 2000  # of one term in one text: one that stands everywhere tells nothing
@@ -22,13 +23,6 @@ _PHRASE = re.compile(r'"([^"]{3,200})"')
 _PART = re.compile(r"[^\W\d_]+|\d+")
 _ENDINGS = ("ations", "ation", "ings", "ing", "ers", "ies", "ied", "ed", "es", "er", "s", "e", "y")
 _LEAST_STEM = 4
-_COMMON = word_set("""
-    a about above after again all also am an and any are as at be because been before being below between both but by can could
-    did do does doing down during each few find for from further give had has have having he her here hers him his how i if in
-    into is it its itself just let me more most my no nor not now of off on once only or other our out over own please same she
-    should show so some such tell than that the their them then there these they this those through to too under until up us use
-    used using very was we were what when where which while who whom why will with would you your
-    """)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +81,7 @@ def _weighed(question: str) -> Iterator[tuple[str, float]]:
     for phrase in _PHRASE.findall(question):
         yield lowered(" ".join(phrase.split())), _PHRASE_WEIGHT
     words = list(_words(question))
-    telling = [pair for pair in words if pair[0] not in _COMMON]
+    telling = [pair for pair in words if pair[0] not in QUESTION]
     for word, weight in telling or words:
         yield (stem(word) if weight < _NAME_WEIGHT else word), weight
 

@@ -11,6 +11,7 @@ import msgspec
 from hotset.nouns.message import Loading, Tool, ToolSpec
 from hotset.nouns.tool import Ghost
 from hotset.nouns.tool import Tool as LibraryTool
+from hotset.text.stops import TOOL_PROMPT
 from hotset.text.words import split_humps, word_set
 
 _MARK = re.compile(r"\[GHOST [\d.]+\] ")
@@ -28,12 +29,6 @@ _LEAST_SHARE = 0.1  # of the telling words of a prompt
 _LOOKED_AT = 400  # characters of a description: what it does comes first
 _WORD = re.compile(r"[^\W\d_]+")
 _ENDINGS = ("ing", "ed", "es", "s")
-_SILENT = word_set("""
-    the for from with about into are was were been does did have has had our you your she its they them their this that these
-    those and but then than not which who whom whose what when where why how there here all any some such can could will would
-    shall should may might must just also very too please help need want like find get give tell show let know looking look
-    provide assist able make sure using use used interested currently trying try hello thanks thank kindly tool tools
-    """)
 _WEAK = word_set("""
     add based check code create creat data delete delet file first following info information list name new number one other
     result return run set string test two type update updat user value work
@@ -150,7 +145,7 @@ def _inside(schema: dict[str, Any], named: dict[str, Any]) -> Iterator[Any]:
 
 def _words(text: str) -> frozenset[str]:
     words = (word.lower() for word in _WORD.findall(split_humps(text)))
-    return frozenset(_stem(word) for word in words if len(word) > 2 and word not in _SILENT)
+    return frozenset(_stem(word) for word in words if len(word) > 2 and word not in TOOL_PROMPT)
 
 
 def _stem(word: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from hotset.nouns.page import Gist, Kind, Page
+from hotset.text.stops import PAGE
 from hotset.text.words import once, word_set
 
 _LOOKED_AT = 32 * 1024
@@ -33,14 +34,6 @@ _ESCAPES = re.compile(r"\\[nrt\"\\/]")
 _EXTENSIONS = word_set("""
         c cc cfg conf cpp cs css csv dart env ex go gradle h hpp html ini ipynb java js json jsonl jsx kt lock log lua md
         mjs php pl proto py pyi r rb rs rst scala sh sql svelte swift tf toml ts tsx txt vue xml yaml yml zig
-        """)
-_COMMON = word_set("""
-        the and for that this with from not are was were has have had will would can could should you your they them their
-        its it's into then than there here what when where which who how why all any each one two new use used using get
-        set let out our but also may must shall been being does did done more most some such only other about after before
-        over under between both very just like make made see self none true false null def return import class else elif
-        try except raise pass lambda yield async await const var function export default if is in of to on at by as an or
-        be do no so we he she his her
         """)
 _NAME_OF_ERROR = ("Error", "Exception", "Warning", "Failure", "Failed", "Panic")
 
@@ -94,7 +87,7 @@ def _words(pieces: Iterable[str]) -> Iterator[str]:
             continue
         for word in _WORD.findall(piece):
             lower = word.lower()
-            if 3 <= len(lower) <= _LONGEST_WORD and lower not in _COMMON:
+            if 3 <= len(lower) <= _LONGEST_WORD and lower not in PAGE:
                 yield lower
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hotset.text.words import word_set
+from hotset.text.stops import REQUEST
 
 _FENCE = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 _SHORTENED = r"(?<!\bSt\.)(?<!\bMr\.)(?<!\bMrs\.)(?<!\bDr\.)(?<!\bvs\.)(?<!\be\.g\.)(?<!\bi\.e\.)"
@@ -18,21 +18,6 @@ _SHORTEST_STEM = 4
 _NO_PLURAL = ("ss", "us", "is", "as")
 _KEEPS_IE = frozenset({"movies", "cookies", "series", "species", "ties", "dies", "lies", "pies", "zombies", "calories"})
 _ADDS_ES = ("xes", "sses", "shes", "tches", "nches", "rches", "zzes")
-_STOP = word_set("""
-    a about above actually after again all also am an and any anything are as at back be because been before being both but by
-    can cannot could did do does doing done don't down each either else etc even every few first for from further get gets
-    getting give go goes going good got great had has have having he hello help here hey hi hi him his how however i i'd i'll
-    i'm i've if in instead into is it it's its itself just keep know let let's like little look looks lot made make makes making
-    many maybe me mean might mine more most much must my need needs never new next no not nothing now of off ok okay on once one
-    only onto or other our ours out over own per perhaps please pretty put quite rather really right run same say see seem seems
-    set shall she should show since so some someone something soon still such sure take tell than thank thanks that that's the
-    their them then there there's these they thing things think this those though through to too try trying two under until up
-    upon us use used using very want wants was way we we'd we'll we're we've well were what what's when where whether which
-    while who whole why will with within without won't work works would yes yet you you'd you'll you're your yours yourself
-    following consider implement implementing add added adding fix fixed fixing create created update updated change changed
-    changes changing remove removed check plan context description currently file files code issue problem able already
-    """)
-"""Words that stand in any request, whatever it is about."""
 
 
 def prose(text: str) -> str:
@@ -50,9 +35,9 @@ def telling(text: str) -> Iterator[str]:
     """Words by which two texts are known to be about the same: in small letters, plurals as one, with repetitions."""
     for found in _WORD.finditer(text):
         word = found.group().lower().replace("\u2019", "'").removesuffix("'s")
-        if len(word) > 2 and word not in _STOP and len(word) <= _LONGEST_WORD:  # shorter ones tell nothing
+        if len(word) > 2 and word not in REQUEST and len(word) <= _LONGEST_WORD:  # shorter ones tell nothing
             one = _singular(word)
-            if one not in _STOP:
+            if one not in REQUEST:
                 yield one
 
 
