@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from hotset.nouns.memory import MemoryKind, Pitfall, Task
-from hotset.text.terms import stem, terms
+from hotset.text.stems import stem
+from hotset.text.terms import terms
 
 if TYPE_CHECKING:
     from hotset.sources.memory.recalling.recall import Recalled

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from hotset.text.stems import stem
 from hotset.text.stops import QUESTION
 from hotset.text.words import humps, lowered
 
@@ -21,8 +22,6 @@ _SATURATION, _LENGTH = 1.2, 0.6  # BM25's k1 and b; a little less of b, because 
 _NAME = re.compile(r"[\w$./@#:-]*[\w$]")
 _PHRASE = re.compile(r'"([^"]{3,200})"')
 _PART = re.compile(r"[^\W\d_]+|\d+")
-_ENDINGS = ("ations", "ation", "ings", "ing", "ers", "ies", "ied", "ed", "es", "er", "s", "e", "y")
-_LEAST_STEM = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +66,6 @@ def ranked(text: str, starts: Sequence[int], wanted: Sequence[Term]) -> list[tup
             length = 1 - _LENGTH + _LENGTH * (ends[block] - starts[block]) / mean
             scores[block] += rare * often * (_SATURATION + 1) / (often + _SATURATION * length)
     return sorted(((score, block) for block, score in scores.items()), key=lambda pair: (-pair[0], pair[1]))
-
-
-def stem(word: str) -> str:
-    """The word without its ending, as far as that leaves a word to tell it by."""
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _LEAST_STEM:
-            return word.removesuffix(ending)
-    return word
 
 
 def _weighed(question: str) -> Iterator[tuple[str, float]]:

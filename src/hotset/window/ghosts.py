@@ -11,6 +11,7 @@ import msgspec
 from hotset.nouns.message import Loading, Tool, ToolSpec
 from hotset.nouns.tool import Ghost
 from hotset.nouns.tool import Tool as LibraryTool
+from hotset.text.stems import light_stem
 from hotset.text.stops import TOOL_PROMPT
 from hotset.text.words import split_humps, word_set
 
@@ -28,7 +29,6 @@ _LEAST_SHARED = 2  # telling words
 _LEAST_SHARE = 0.1  # of the telling words of a prompt
 _LOOKED_AT = 400  # characters of a description: what it does comes first
 _WORD = re.compile(r"[^\W\d_]+")
-_ENDINGS = ("ing", "ed", "es", "s")
 _WEAK = word_set("""
     add based check code create creat data delete delet file first following info information list name new number one other
     result return run set string test two type update updat user value work
@@ -145,12 +145,7 @@ def _inside(schema: dict[str, Any], named: dict[str, Any]) -> Iterator[Any]:
 
 def _words(text: str) -> frozenset[str]:
     words = (word.lower() for word in _WORD.findall(split_humps(text)))
-    return frozenset(_stem(word) for word in words if len(word) > 2 and word not in TOOL_PROMPT)
-
-
-def _stem(word: str) -> str:
-    ending = next((each for each in _ENDINGS if word.endswith(each) and len(word) - len(each) > 2), "")
-    return word.removesuffix(ending)
+    return frozenset(light_stem(word) for word in words if len(word) > 2 and word not in TOOL_PROMPT)
 
 
 def _is_same(ours: ToolSpec, theirs: Tool) -> bool:

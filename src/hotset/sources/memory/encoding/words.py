@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from hotset.text.stems import singular
 from hotset.text.stops import REQUEST
 
 _FENCE = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
@@ -14,10 +15,6 @@ _LEADING = re.compile(r"(?:[-*•>#]+|\d{1,2}[.)])\s+")
 _SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"[^\W\d_][\w'\u2019-]*[^\W_]|[^\W\d_]{2,}")
 _LONGEST_WORD = 40
-_SHORTEST_STEM = 4
-_NO_PLURAL = ("ss", "us", "is", "as")
-_KEEPS_IE = frozenset({"movies", "cookies", "series", "species", "ties", "dies", "lies", "pies", "zombies", "calories"})
-_ADDS_ES = ("xes", "sses", "shes", "tches", "nches", "rches", "zzes")
 
 
 def prose(text: str) -> str:
@@ -36,7 +33,7 @@ def telling(text: str) -> Iterator[str]:
     for found in _WORD.finditer(text):
         word = found.group().lower().replace("\u2019", "'").removesuffix("'s")
         if len(word) > 2 and word not in REQUEST and len(word) <= _LONGEST_WORD:  # shorter ones tell nothing
-            one = _singular(word)
+            one = singular(word)
             if one not in REQUEST:
                 yield one
 
@@ -55,12 +52,3 @@ def cut(text: str, most: int) -> str:
 def first_words(text: str, most: int) -> str:
     words = text.split()
     return " ".join(words) if len(words) <= most else f"{' '.join(words[:most]).rstrip('.,;:-')}…"
-
-
-def _singular(word: str) -> str:
-    """A name such as `test_dates` is none of a language's words, and stays."""
-    if len(word) <= _SHORTEST_STEM or not word.endswith("s") or word.endswith(_NO_PLURAL) or "_" in word:
-        return word
-    if word.endswith("ies") and word not in _KEEPS_IE:
-        return f"{word[:-3]}y"
-    return word[:-2] if word.endswith(_ADDS_ES) else word[:-1]
