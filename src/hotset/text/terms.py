@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hotset.text.stems import stem
-from hotset.text.stops import QUESTION
+from hotset.text.stems import singular, stem
+from hotset.text.stops import QUESTION, REQUEST
 from hotset.text.words import humps, lowered
 
 _MOST_TERMS = 24
@@ -21,6 +21,8 @@ _SATURATION, _LENGTH = 1.2, 0.6  # BM25's k1 and b; a little less of b, because 
 
 _NAME = re.compile(r"[\w$./@#:-]*[\w$]")
 _PHRASE = re.compile(r'"([^"]{3,200})"')
+_TOPIC_WORD = re.compile(r"[^\W\d_][\w'\u2019-]*[^\W_]|[^\W\d_]{2,}")
+_LONGEST_TOPIC_WORD = 40
 _PART = re.compile(r"[^\W\d_]+|\d+")
 
 
@@ -38,6 +40,16 @@ def terms(question: str) -> tuple[Term, ...]:
         found[text] = max(weight, found.get(text, 0.0))
     ranked = sorted(found.items(), key=lambda pair: -pair[1])
     return tuple(Term(*pair) for pair in ranked[:_MOST_TERMS])
+
+
+def topic_words(text: str) -> Iterator[str]:
+    """Words by which two texts are known to be about the same, with repetitions: in small letters, plurals as one."""
+    for found in _TOPIC_WORD.finditer(text):
+        word = found.group().lower().replace("\u2019", "'").removesuffix("'s")
+        if len(word) > 2 and word not in REQUEST and len(word) <= _LONGEST_TOPIC_WORD:  # shorter ones tell nothing
+            one = singular(word)
+            if one not in REQUEST:
+                yield one
 
 
 def hits(text: str, low: str, term: Term) -> Iterator[int]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Piece
+from hotset.text.sentences import report_sentences
 from hotset.window.arguments import spoken
 from hotset.window.names import names
 from hotset.window.preview.asking import asked as asked_for
@@ -24,9 +25,6 @@ _COMMAND, _OUTCOME, _RUNS = 70, 110, 4
 _EDGE = 20  # lines at either end of an output, where it says how it went
 _READ = 200_000  # bytes of one page that are looked at
 
-_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_BULLET = re.compile(r"^(?:[-*+•]|\d{1,2}[.)]|#{1,6}|>)\s+")
-_STOP = re.compile(r"(?<=[.!?:])\s+(?=[A-Z0-9`*\"'(])")
 _TELLING = re.compile(
     r"\b(?:because|caus(?:e|es|ed)|reason|turns? out|found|problem|bug|issue|confirm(?:s|ed)?|explains?|means|decid\w+|instead"
     r"|better|fix(?:es|ed)?|fails?|failed|wrong|missing|only|never|must|cannot|does not|did not|no longer|works?|passe?[sd]?"
@@ -105,11 +103,9 @@ def _sentences(stretch: Stretch) -> list[_Said]:
 
 
 def _split(text: str) -> Iterator[str]:
-    for line in _FENCE.sub("\n", text).splitlines():
-        for sentence in _STOP.split(_BULLET.sub("", line.strip())):
-            flat = _flat(sentence)
-            if len(flat) >= _SHORTEST and not flat.endswith((":", "?")):
-                yield _clip(flat, _SENTENCE)
+    for sentence in report_sentences(text):
+        if len(sentence) >= _SHORTEST and not sentence.endswith((":", "?")):
+            yield _clip(sentence, _SENTENCE)
 
 
 def _worth(sentence: str) -> float:

@@ -9,11 +9,6 @@ from hotset.sources.memory.encoding.acting import acts
 from hotset.sources.memory.encoding.speaking import spoken
 from hotset.sources.memory.encoding.topics import topics_of
 from hotset.sources.memory.encoding.wording import title_of
-from hotset.sources.memory.encoding.words import telling
-
-
-def test_the_plural_of_a_word_that_tells_nothing_tells_nothing():
-    assert list(telling("issues fixes problems")) == []
 
 
 def test_how_something_is_said_is_no_topic():

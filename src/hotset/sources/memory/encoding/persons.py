@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from hotset.sources.memory.encoding.speaking import unquoted, without_marks
 from hotset.sources.memory.encoding.taint import LEAST_SENTENCE, Outside
-from hotset.sources.memory.encoding.words import sentences
+from hotset.text.sentences import sentences
 from hotset.text.words import UNSPACED, word_set
 
 LONGEST = 1000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hotset.sources.memory.encoding.words import telling
+from hotset.text.terms import topic_words
 from hotset.text.words import word_set
 
 _SUBJECT_WORDS = 3
@@ -44,5 +44,5 @@ def subject_of(clause: str) -> str:
             words = [bare for word in words if (bare := word.strip(".,;:"))]
             if words:
                 return " ".join(words[-_NAME_WORDS:])
-    words = [word for word in dict.fromkeys(telling(plain)) if word not in _NO_SUBJECTS]
+    words = [word for word in dict.fromkeys(topic_words(plain)) if word not in _NO_SUBJECTS]
     return " ".join(words[:_SUBJECT_WORDS])

@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from hotset.sources.memory.encoding.words import prose, telling
+from hotset.text.sentences import without_fences
+from hotset.text.terms import topic_words
 from hotset.text.words import word_set
 
 MOST = 4
@@ -44,7 +45,7 @@ _WORDY = re.compile(r"[a-z][a-z0-9_.+-]*[a-z0-9+]|[a-z]{3,}")
 def topics_of(text: str, files: Sequence[str] = ()) -> tuple[str, ...]:
     """At most four: where the work was done, then what the text says most, and first."""
     found = [*_from_files(files)]
-    told = prose(text[:_LOOKED_AT])
+    told = without_fences(text[:_LOOKED_AT])
     taken = {part for topic in found for part in re.split(r"[/ _.-]", topic)}
     for word in _from_words(told):
         if len(found) >= MOST:
@@ -83,9 +84,9 @@ def _is_telling(part: str) -> bool:
 
 def _from_words(text: str) -> list[str]:
     counted: Counter[str] = Counter()
-    for word in telling(text):
+    for word in topic_words(text):
         if word not in _DULL and len(word) <= _LONGEST and _WORDY.fullmatch(word) and not _ADVERB.fullmatch(word):
             counted[word] += 1
-    head = {word for word in telling(text[:_HEAD]) if word in counted}
+    head = {word for word in topic_words(text[:_HEAD]) if word in counted}
     order = {word: number for number, word in enumerate(counted)}
     return sorted(counted, key=lambda word: (-(counted[word] + _HEAD_WEIGHT * (word in head)), order[word]))
