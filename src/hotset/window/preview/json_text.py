@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from hotset.text.outline import paragraphs
 from hotset.window.preview.asking import Asked, closeness
 from hotset.window.preview.body import Body
-from hotset.window.preview.code import paragraphs
 from hotset.window.preview.excerpt import Reading, Span, View, Worth, longest_line, room_above
 from hotset.window.preview.opaque import is_opaque
 from hotset.window.preview.opaque import view as opaque_view

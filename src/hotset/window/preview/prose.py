@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hotset.text.outline import paragraphs
 from hotset.text.sentences import SENTENCE_END
 from hotset.window.preview.asking import Asked, closeness
 from hotset.window.preview.body import Body
-from hotset.window.preview.code import paragraphs
 from hotset.window.preview.excerpt import Reading, Span, Worth
 from hotset.window.preview.output import ends
 from hotset.window.preview.rarity import odd_lines, shown
