@@ -3,7 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.text.clip import clip_prose, first_words
+from hotset.text.clip import clip, clip_prose, first_words
+
+
+@given(st.text(), st.integers(min_value=1, max_value=40))
+def test_a_text_that_fits_stays_and_another_one_ends_with_a_mark(text, most):
+    found = clip(text, most)
+    assert len(found) <= most
+    assert found == text if len(text) <= most else found == f"{text[: most - 1]}…"
 
 
 @given(st.text("ab .!\n"), st.integers(min_value=3, max_value=40))

@@ -11,6 +11,7 @@ import msgspec
 from hotset.nouns.message import Loading, Tool, ToolSpec
 from hotset.nouns.tool import Ghost
 from hotset.nouns.tool import Tool as LibraryTool
+from hotset.text.clip import clip
 from hotset.text.stems import light_stem
 from hotset.text.stops import TOOL_PROMPT
 from hotset.text.words import split_humps, word_set
@@ -110,8 +111,7 @@ def _told(tool: LibraryTool) -> str:
 
 
 def _short(said: str) -> str:
-    short = said if len(said) <= _LONGEST_DESCRIPTION else f"{said[: _LONGEST_DESCRIPTION - 1]}…"
-    return short.encode("utf-8", "replace").decode()
+    return clip(said, _LONGEST_DESCRIPTION).encode("utf-8", "replace").decode()
 
 
 def _is_plain(schema: Any, depth: int = 0) -> bool:
