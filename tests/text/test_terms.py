@@ -1,6 +1,6 @@
 """What a question and a text are about."""
 
-from hotset.text.terms import hits, terms, topic_words
+from hotset.text.terms import first_hits, hits, terms, topic_words
 from hotset.text.words import lowered
 
 
@@ -25,3 +25,7 @@ def test_a_term_is_found_where_words_begin_and_a_short_one_only_as_a_whole():
     text = "Merging ids: id of the merged idea, reMerge"
     found = {term.text: list(hits(text, lowered(text), term)) for term in terms("merge id")}
     assert found == {"merg": [0, 23, 38], "id": [13]}
+
+
+def test_each_term_that_stands_in_a_text_is_told_with_its_first_place():
+    assert [(at, term.text) for at, term in first_hits("a plan, planned", terms("plan window"))] == [(2, "plan")]

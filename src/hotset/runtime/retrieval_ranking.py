@@ -97,7 +97,7 @@ def _gist_score(gist: Gist | None, wanted: Sequence[Term]) -> float:
         return _UNKNOWN
     told = " ".join((*gist.files, *gist.entities, *gist.keywords))
     low = lowered(told)
-    return sum(term.weight for term in wanted if any(hits(told, low, term)) or term.text in low)
+    return sum(term.weight for term in wanted if term.text in low)
 
 
 def _look(pages: Sequence[Page], wanted: Sequence[Term], store: Store, deadline: Deadline) -> list[_Looked]:

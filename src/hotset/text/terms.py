@@ -6,7 +6,7 @@ import math
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hotset.text.stems import singular, stem
@@ -63,6 +63,14 @@ def hits(text: str, low: str, term: Term) -> Iterator[int]:
             found += 1
             yield at
         at = low.find(word, at + len(word))
+
+
+def first_hits(text: str, wanted: Iterable[Term]) -> Iterator[tuple[int, Term]]:
+    """Each term that stands in the text, with where it first does."""
+    low = lowered(text)
+    for term in wanted:
+        if (at := next(hits(text, low, term), None)) is not None:
+            yield at, term
 
 
 def ranked(text: str, starts: Sequence[int], wanted: Sequence[Term]) -> list[tuple[float, int]]:

@@ -8,8 +8,8 @@ from itertools import accumulate
 
 from hotset.sources.memory.disclosing.telling import most_that_fit
 from hotset.text.sentences import unique_sentences
-from hotset.text.terms import Term, hits, ranked, terms
-from hotset.text.words import UNSPACED, lowered
+from hotset.text.terms import Term, first_hits, ranked, terms
+from hotset.text.words import UNSPACED
 from hotset.tokens import count
 
 _GAP = "…"
@@ -76,8 +76,7 @@ def _clipped(sentence: str, wanted: Sequence[Term], max_tokens: int) -> str:
 
 def _first(sentence: str, pieces: Sequence[str], wanted: Sequence[Term]) -> int:
     """The piece in which the first such word stands."""
-    low = lowered(sentence)
-    places = [place for term in wanted if (place := next(hits(sentence, low, term), None)) is not None]
+    places = [at for at, _ in first_hits(sentence, wanted)]
     if not places:
         return 0
     ends = accumulate(map(len, pieces))
