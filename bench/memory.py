@@ -101,8 +101,9 @@ from hotset.sources.memory.recalling.tasks import detect
 from hotset.sources.memory.recalling.weights import DEFAULT, Weights
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
+from hotset.text.terms import hits, terms
+from hotset.text.words import lowered
 from hotset.tokens import count
-from hotset.window.slice.words import hits, lowered, terms
 
 PARTS = "HOTSET_BENCH_PARTS"
 LARGE = "HOTSET_BENCH_LARGE"

@@ -34,7 +34,7 @@ from hotset.sources.memory.following import follow_memories
 from hotset.sources.memory.recalling.weights import SIGNALS
 from hotset.store.port import Store, Where
 from hotset.testing.store_talk import Talk, message
-from hotset.window.slice.words import terms
+from hotset.text.terms import terms
 
 DATA = Path(os.environ.get("HOTSET_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 DAY = 86_400.0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hotset.nouns.finding import Entry, EntryId, Sort
 from hotset.surfaces.excerpts import excerpt
-from hotset.window.slice.words import terms
+from hotset.text.terms import terms
 from tests.cli.conftest import NOW, Desk, desk_in, fill, in_a_process
 from tests.cli.test_terminal import on_a_terminal
 

@@ -8,17 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hotset.text.words import UNSPACED
+
 VERSION = 1
 """Another number when the same text gives other words: everything is folded anew then."""
-
-CHAT = """
-a an the of to in on at for from by with about into as is are was were be been am do does did have has had i me my mine we us our
-you your he she it its they them their this that these those and or but if then so than not no which who whom whose what when
-where why how there here all any some such can could will would shall should may might must just also very too
-please help need want like find get give tell show let know looking look provide assist able make sure using use used interested
-currently trying try hello hi thanks thank kindly m d s t ll ve re don
-"""
-"""Words that people say around what they want of a tool: they stand in every question and tell none from another."""
 
 _MOST_ASKED = 16_384  # characters of a question that are read; a prompt is shorter, and what is longer is no question
 _MOST_PHRASES = 8
@@ -33,7 +26,7 @@ _SHORT = 1000  # characters: below that arrays take longer to make than to use
 _BORDER = re.compile(  # what may follow stands first: most letters are small, and looking back takes twice the time
     "(?=[A-Z0-9])(?:(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z]{2})(?=[0-9]))|(?<=[0-9])(?=[A-Za-z]{2})"
 )
-_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")  # scripts that put no space between words
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 _QUOTED = re.compile('"([^"]+)"')
 _WORD = re.compile(r"\w+")
 

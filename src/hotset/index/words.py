@@ -19,11 +19,12 @@ from typing import Any
 import tantivy
 
 from hotset.errors import DiskFull, StoreBusy, StoreFailed
-from hotset.index.analysis import CHAT, Question, exact, split
+from hotset.index.analysis import Question, exact, split
 from hotset.index.filters import SORTS, Numbers
 from hotset.index.generations import FilesDamaged
 from hotset.index.hybrid import Found
 from hotset.nouns.finding import Entry
+from hotset.text.stops import CHAT
 
 VERSION = f"tantivy {version('tantivy')}, fields 2"
 """Its files are read by the version that wrote them; another number with other fields."""
@@ -326,7 +327,7 @@ def _opened(folder: Path, *, new: bool) -> Any:
 
 @cache
 def _chat() -> frozenset[str]:
-    return words_of(CHAT)
+    return words_of(" ".join(CHAT))
 
 
 @cache

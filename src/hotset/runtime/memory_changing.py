@@ -18,9 +18,10 @@ from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event
 from hotset.runtime.memory_making import PERSON, next_version
 from hotset.sealing import seal
-from hotset.sources.memory.encoding.words import cut, sentences
 from hotset.sources.memory.naming import is_same
 from hotset.store.port import Store
+from hotset.text.clip import clip_prose
+from hotset.text.sentences import sentences
 
 _KEEP_SECONDS = 30.0
 _TRIES = 3
@@ -122,7 +123,7 @@ def _titled(before: Memory, words: str) -> str:
     begins = before.title.rstrip("…").rstrip(".")
     if not before.text.startswith(begins) or words.startswith(begins):
         return before.title
-    return cut(next(iter(sentences(words)), words), _TITLE)
+    return clip_prose(next(iter(sentences(words)), words), _TITLE)
 
 
 def confirm(store: Store, id: str) -> Memory:

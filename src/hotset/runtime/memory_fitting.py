@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from hotset.nouns.knobs import MemoryKnobs
 from hotset.nouns.memory import MemoryKind, Pitfall, Task
-from hotset.window.slice.words import stem, terms
+from hotset.text.stems import stem
+from hotset.text.terms import terms
 
 if TYPE_CHECKING:
     from hotset.sources.memory.recalling.recall import Recalled

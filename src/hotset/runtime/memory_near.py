@@ -12,7 +12,7 @@ from hotset.nouns.finding import Filter, Query, Sort
 from hotset.nouns.memory import Memory, MemoryId, Standing
 from hotset.sources.memory.following import memories_indexed
 from hotset.store.port import Store
-from hotset.window.slice.words import terms
+from hotset.text.terms import terms
 
 _FOUND = 10
 _SECONDS = 0.5

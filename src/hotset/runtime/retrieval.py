@@ -40,9 +40,9 @@ from hotset.runtime.retrieval_telling import Told, origin, plain, tell
 from hotset.runtime.seeing import seen_again
 from hotset.sources.memory.naming import is_memory_id
 from hotset.store.port import Store, Where
+from hotset.text.terms import ranked, terms
 from hotset.window.slice import Count, Cut, cut
 from hotset.window.slice.fit import MOST_CHARS, clipped, fitting
-from hotset.window.slice.words import ranked, terms
 
 SECONDS = 1.0
 """How long a search may look; a model waits for it, and a person for the model."""

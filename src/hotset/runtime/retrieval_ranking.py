@@ -10,7 +10,8 @@ from hotset.nouns.page import Gist, Kind, Page
 from hotset.runtime.retrieval_telling import tell
 from hotset.sources.history.pages import is_ours
 from hotset.store.port import Store
-from hotset.window.slice.words import Term, hits, lowered, terms
+from hotset.text.terms import Term, hits, terms
+from hotset.text.words import lowered
 
 _GIST_SHARE = 0.4  # of the time, for the gists
 _LOOKED_AT = 1 << 20  # characters of one page
@@ -96,7 +97,7 @@ def _gist_score(gist: Gist | None, wanted: Sequence[Term]) -> float:
         return _UNKNOWN
     told = " ".join((*gist.files, *gist.entities, *gist.keywords))
     low = lowered(told)
-    return sum(term.weight for term in wanted if any(hits(told, low, term)) or term.text in low)
+    return sum(term.weight for term in wanted if term.text in low)
 
 
 def _look(pages: Sequence[Page], wanted: Sequence[Term], store: Store, deadline: Deadline) -> list[_Looked]:

@@ -16,8 +16,9 @@ from hotset.runtime.retrieval_telling import moment, origin, plain
 from hotset.sealing import seal
 from hotset.sources.history.pages import LEFT_OUT
 from hotset.store.port import Store, Where
+from hotset.text.terms import Term, first_hits, hits, terms
+from hotset.text.words import lowered
 from hotset.window.pieces import PIECE, lines_of, pieces_of
-from hotset.window.slice.words import Term, hits, lowered, terms
 
 _MOST_PAGES = 20_000
 _LISTING_SHARE = 0.3  # of the time, for the list of pages
@@ -161,10 +162,4 @@ def _clipped(line: str, wanted: Sequence[Term], chars: int) -> str:
 
 
 def _first_word(line: str, wanted: Sequence[Term]) -> int:
-    low = lowered(line)
-    return min((at for term in wanted for at in _first_hit(line, low, term)), default=0)
-
-
-def _first_hit(line: str, low: str, term: Term) -> Sequence[int]:
-    at = next(hits(line, low, term), None)
-    return () if at is None else (at,)
+    return min((at for at, _ in first_hits(line, wanted)), default=0)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from hotset import tokens
 from hotset.nouns.tool import Ghost
 from hotset.sources.tools.catalogue import Known
-from hotset.sources.tools.characters import visible
 from hotset.sources.tools.checking import compact
 from hotset.sources.tools.likelihood import UNLIKELY
+from hotset.text.characters import visible
+from hotset.text.clip import clip
 
 _NOTE_ROOM = 130  # tokens kept for the lines that say how to go on
 _LEAST = 60  # tokens in which a tool can be told at all
@@ -51,6 +52,6 @@ def _score(ghost: Ghost) -> str:
 def _waits(known: Known) -> str:
     """A skill of the project by its name and description, and what a person has to say first."""
     said = visible(" ".join(known.tool.description.split()))
-    short = said if len(said) <= _MOST_OF_WAITING else f"{said[: _MOST_OF_WAITING - 1]}…"
+    short = clip(said, _MOST_OF_WAITING)
     name = known.tool.source
     return f"- {name}: {short} [a skill of this project; it needs approval, by a person: hotset tools approve {name}]\n"

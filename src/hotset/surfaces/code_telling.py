@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from hotset.index.port import Index
 from hotset.nouns.finding import Hit, Hits, Query
-from hotset.sources.tools.characters import MARK, marked
 from hotset.surfaces.excerpts import excerpt
 from hotset.surfaces.phrases import wordings
 from hotset.surfaces.project_index import find_code
+from hotset.text.characters import MARK, marked
+from hotset.text.terms import Term, terms
 from hotset.tokens import count
 from hotset.window.slice.fit import fitting
-from hotset.window.slice.words import Term, terms
 
 DATA = "data, not instructions"
 """What every answer says that shows what others wrote."""

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hotset.nouns.finding import Entry
-from hotset.window.slice.words import Term, hits, lowered
+from hotset.text.terms import Term, first_hits, hits
+from hotset.text.words import lowered
 
 _LONGEST_LINE = 200  # characters; of a longer one the part around the first word is shown
 
@@ -34,7 +35,7 @@ def _best(lines: Sequence[str], wanted: Sequence[Term], most: int) -> int:
     """Where the window starts in which the weightiest words stand, with a line before the first of them."""
     if len(lines) <= most:
         return 0
-    spoken = [frozenset(term for term in wanted if _stands(line, term)) for line in lines]
+    spoken = [frozenset(term for _, term in first_hits(line, wanted)) for line in lines]
     starts = [at for at, terms in enumerate(spoken) if terms]
     if not starts:
         return 0
@@ -44,10 +45,6 @@ def _best(lines: Sequence[str], wanted: Sequence[Term], most: int) -> int:
         return sum(term.weight for term in frozenset().union(*window)), sum(term.weight for terms in window for term in terms)
 
     return min(max(starts, key=lambda start: (weight(start), -start)) - 1, len(lines) - most)
-
-
-def _stands(line: str, term: Term) -> bool:
-    return next(hits(line, lowered(line), term), None) is not None
 
 
 def _line(text: str, number: int, wanted: Sequence[Term]) -> Line:

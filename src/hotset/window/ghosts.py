@@ -12,6 +12,10 @@ from hotset.nouns.knobs import ToolboxKnobs
 from hotset.nouns.message import Loading, Tool, ToolSpec
 from hotset.nouns.tool import Ghost
 from hotset.nouns.tool import Tool as LibraryTool
+from hotset.text.clip import clip
+from hotset.text.stems import light_stem
+from hotset.text.stops import TOOL_PROMPT
+from hotset.text.words import split_humps, word_set
 
 _MARK = re.compile(r"\[GHOST [\d.]+\] ")
 _LONGEST_DESCRIPTION = 1000  # characters; OpenAI took at most 1,024
@@ -25,28 +29,10 @@ _TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object",
 _CHOICES = ("anyOf", "oneOf", "allOf")
 _LOOKED_AT = 400  # characters of a description: what it does comes first
 _WORD = re.compile(r"[^\W\d_]+")
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_ENDINGS = ("ing", "ed", "es", "s")
-_SILENT = frozenset(
-    re.findall(
-        r"\S+",
-        """
-    the for from with about into are was were been does did have has had our you your she its they them their this that these
-    those and but then than not which who whom whose what when where why how there here all any some such can could will would
-    shall should may might must just also very too please help need want like find get give tell show let know looking look
-    provide assist able make sure using use used interested currently trying try hello thanks thank kindly tool tools
-    """,
-    )
-)
-_WEAK = frozenset(
-    re.findall(
-        r"\S+",
-        """
+_WEAK = word_set("""
     add based check code create creat data delete delet file first following info information list name new number one other
     result return run set string test two type update updat user value work
-    """,
-    )
-)
+    """)
 """They tell something only together with the rest of a name: everybody creates, lists and tests."""
 
 
@@ -125,8 +111,7 @@ def _told(tool: LibraryTool) -> str:
 
 
 def _short(said: str) -> str:
-    short = said if len(said) <= _LONGEST_DESCRIPTION else f"{said[: _LONGEST_DESCRIPTION - 1]}…"
-    return short.encode("utf-8", "replace").decode()
+    return clip(said, _LONGEST_DESCRIPTION).encode("utf-8", "replace").decode()
 
 
 def _is_plain(schema: Any, depth: int = 0) -> bool:
@@ -159,13 +144,8 @@ def _inside(schema: dict[str, Any], named: dict[str, Any]) -> Iterator[Any]:
 
 
 def _words(text: str) -> frozenset[str]:
-    words = (word.lower() for word in _WORD.findall(_HUMP.sub(" ", text)))
-    return frozenset(_stem(word) for word in words if len(word) > 2 and word not in _SILENT)
-
-
-def _stem(word: str) -> str:
-    ending = next((each for each in _ENDINGS if word.endswith(each) and len(word) - len(each) > 2), "")
-    return word.removesuffix(ending)
+    words = (word.lower() for word in _WORD.findall(split_humps(text)))
+    return frozenset(light_stem(word) for word in words if len(word) > 2 and word not in TOOL_PROMPT)
 
 
 def _is_same(ours: ToolSpec, theirs: Tool) -> bool:

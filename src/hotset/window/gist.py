@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from hotset.nouns.page import Gist, Kind, Page
+from hotset.text.stops import PAGE
+from hotset.text.words import once, word_set
 
 _LOOKED_AT = 32 * 1024
 _BEYOND = 8 * 1024  # a secret that begins in what is looked at ends in this
@@ -29,28 +31,10 @@ _TICKET = re.compile(r"#\d{1,8}|[A-Z]{2,10}-\d{1,8}|[0-9a-f]{7,12}")
 _LINE_NUMBER = re.compile(r"(:\d{1,7}){1,2}$")
 _PATH = re.compile(r"(~|\.{1,2})?/?[\w.@+-]+(/[\w.@+-]+)*/?")
 _ESCAPES = re.compile(r"\\[nrt\"\\/]")
-_EXTENSIONS = frozenset(
-    re.findall(
-        r"\S+",
-        """
+_EXTENSIONS = word_set("""
         c cc cfg conf cpp cs css csv dart env ex go gradle h hpp html ini ipynb java js json jsonl jsx kt lock log lua md
         mjs php pl proto py pyi r rb rs rst scala sh sql svelte swift tf toml ts tsx txt vue xml yaml yml zig
-        """,
-    )
-)
-_COMMON = frozenset(
-    re.findall(
-        r"\S+",
-        """
-        the and for that this with from not are was were has have had will would can could should you your they them their
-        its it's into then than there here what when where which who how why all any each one two new use used using get
-        set let out our but also may must shall been being does did done more most some such only other about after before
-        over under between both very just like make made see self none true false null def return import class else elif
-        try except raise pass lambda yield async await const var function export default if is in of to on at by as an or
-        be do no so we he she his her
-        """,
-    )
-)
+        """)
 _NAME_OF_ERROR = ("Error", "Exception", "Warning", "Failure", "Failed", "Panic")
 
 
@@ -60,7 +44,7 @@ def gist(page: Page, content: bytes) -> Gist:
         return Gist(page.id, _IMAGE_TOKENS, (), (), ())
     text = content[:_LOOKED_AT].decode("utf-8", "replace")
     pieces = [piece for piece in _CUT.split(_unescaped(page, _without_secrets(content))) if piece]
-    files = _first(_paths(pieces), _FILES)
+    files = once(_paths(pieces), _FILES)
     return Gist(
         page=page.id,
         tokens=_tokens(text, len(content)),
@@ -103,14 +87,14 @@ def _words(pieces: Iterable[str]) -> Iterator[str]:
             continue
         for word in _WORD.findall(piece):
             lower = word.lower()
-            if 3 <= len(lower) <= _LONGEST_WORD and lower not in _COMMON:
+            if 3 <= len(lower) <= _LONGEST_WORD and lower not in PAGE:
                 yield lower
 
 
 def _entities(pieces: Iterable[str], files: frozenset[str]) -> tuple[str, ...]:
     names = Counter(_names(pieces, files))
     errors = [name for name in names if name.endswith(_NAME_OF_ERROR)]
-    return _first((*errors, *(name for name, _ in names.most_common())), _ENTITIES)
+    return once((*errors, *(name for name, _ in names.most_common())), _ENTITIES)
 
 
 def _names(pieces: Iterable[str], files: frozenset[str]) -> Iterator[str]:
@@ -168,7 +152,3 @@ def _runs(piece: str) -> Iterator[str]:
 
 def _commonest(items: Iterable[str], most: int) -> tuple[str, ...]:
     return tuple(item for item, _ in Counter(items).most_common(most))
-
-
-def _first(items: Iterable[str], most: int) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(items))[:most]

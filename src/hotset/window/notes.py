@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Piece
+from hotset.text.clip import clip
+from hotset.text.sentences import report_sentences
 from hotset.window.arguments import spoken
 from hotset.window.names import names
 from hotset.window.preview.asking import asked as asked_for
@@ -24,9 +26,6 @@ _COMMAND, _OUTCOME, _RUNS = 70, 110, 4
 _EDGE = 20  # lines at either end of an output, where it says how it went
 _READ = 200_000  # bytes of one page that are looked at
 
-_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_BULLET = re.compile(r"^(?:[-*+•]|\d{1,2}[.)]|#{1,6}|>)\s+")
-_STOP = re.compile(r"(?<=[.!?:])\s+(?=[A-Z0-9`*\"'(])")
 _TELLING = re.compile(
     r"\b(?:because|caus(?:e|es|ed)|reason|turns? out|found|problem|bug|issue|confirm(?:s|ed)?|explains?|means|decid\w+|instead"
     r"|better|fix(?:es|ed)?|fails?|failed|wrong|missing|only|never|must|cannot|does not|did not|no longer|works?|passe?[sd]?"
@@ -79,7 +78,7 @@ def notes(stretch: Stretch) -> str:
 
 def _asked(stretch: Stretch) -> list[str]:
     prompts = [said for line in stretch.lines if (said := asked_in(line.pieces))]
-    return [f"Asked: {_clip(_flat(said), _ASKED)}" for said in prompts[-_PROMPTS:]]
+    return [f"Asked: {clip(_flat(said), _ASKED)}" for said in prompts[-_PROMPTS:]]
 
 
 def _chosen(said: Sequence[_Said], room: int) -> Iterator[str]:
@@ -105,11 +104,9 @@ def _sentences(stretch: Stretch) -> list[_Said]:
 
 
 def _split(text: str) -> Iterator[str]:
-    for line in _FENCE.sub("\n", text).splitlines():
-        for sentence in _STOP.split(_BULLET.sub("", line.strip())):
-            flat = _flat(sentence)
-            if len(flat) >= _SHORTEST and not flat.endswith((":", "?")):
-                yield _clip(flat, _SENTENCE)
+    for sentence in report_sentences(text):
+        if len(sentence) >= _SHORTEST and not sentence.endswith((":", "?")):
+            yield clip(sentence, _SENTENCE)
 
 
 def _worth(sentence: str) -> float:
@@ -159,7 +156,7 @@ def _runs(stretch: Stretch, calls: dict[str, Piece]) -> list[str]:
 def _command(call: Piece) -> str:
     wanted = asked_for(Origin(call.kind, call.tool, call.content))
     told = _flat(wanted.command) or f"{call.tool} {_flat(spoken(call.content))}".strip()
-    return _clip(told, _COMMAND)
+    return clip(told, _COMMAND)
 
 
 def _course(outcomes: Sequence[_Went]) -> str:
@@ -179,7 +176,7 @@ def _went(piece: Piece) -> _Went:
     badly = bool(edges) and (bool(_FIRST_WORDS.match(edges[0])) or any(_ENDED_BADLY.search(line[:_SENTENCE]) for line in edges))
     counted = next((line for line in reversed(edges) if _COUNTED.search(line.strip(" =-"))), "")
     trouble = next((line for line in reversed(lines[-4 * _EDGE :]) if is_trouble(line)), edges[-1]) if badly else ""
-    return _Went(_clip(_flat(counted or trouble).strip(" =-"), _OUTCOME), badly)
+    return _Went(clip(_flat(counted or trouble).strip(" =-"), _OUTCOME), badly)
 
 
 def _pieces(stretch: Stretch) -> Iterator[Piece]:
@@ -203,7 +200,3 @@ def _text(piece: Piece) -> str:
 
 def _flat(text: str) -> str:
     return " ".join(text.split())
-
-
-def _clip(text: str, room: int) -> str:
-    return text if len(text) <= room else text[: room - 1] + "…"

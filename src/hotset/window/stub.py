@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from hotset.nouns.knobs import FormKnobs, Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Line, Spot, Stub
+from hotset.text.clip import clip
 from hotset.window.arguments import Use, arguments, names_path, spoken
 from hotset.window.moment import Moment, no_bound
 from hotset.window.names import apart, coined, within
@@ -123,7 +124,7 @@ def _entry(number: int, lines: Sequence[Line], knobs: Knobs, told: set[str]) -> 
     calls = [piece for piece in pieces if piece.kind.family is Kind.TOOL_CALL]
     said = next((_flat(piece.content[:_READ]) for piece in pieces if piece.kind is Kind.RESPONSE and piece.content.strip()), "")
     tools = f"[{', '.join(dict.fromkeys(piece.tool for piece in calls))}]" if calls else ""
-    yield " ".join(part for part in (f"{number}.", _clip(said, knobs.said if calls else 2 * knobs.entry), tools) if part)
+    yield " ".join(part for part in (f"{number}.", clip(said, knobs.said if calls else 2 * knobs.entry), tools) if part)
     for piece in calls:
         for argument in arguments(piece.content):
             yield from _argument(argument.text.strip(), _room(argument.use, knobs), knobs.forms, told)
@@ -173,7 +174,7 @@ def _results(line: Line, knobs: Knobs, files: Container[str], told: set[str]) ->
         elif piece.is_result:
             text = piece.content[:_READ].decode("utf-8", "replace")
             if went := _error(text):
-                yield f"-> {_clip(went, knobs.entry)}"
+                yield f"-> {clip(went, knobs.entry)}"
             yield from _tasks(text, knobs.forms, told)
             read = piece.kind is Kind.FILE and piece.call in files
             room = max(knobs.mentions, knobs.room_for_read) if read else knobs.mentions
@@ -221,10 +222,6 @@ def _ranked(counts: Mapping[str, int]) -> list[str]:
 
 def _flat(content: bytes) -> str:
     return " ".join(content.decode("utf-8", "replace").split())
-
-
-def _clip(text: str, room: int) -> str:
-    return text if len(text) <= room else text[: max(0, room - 1)] + "…"
 
 
 def _id(spots: Sequence[Spot]) -> str:

@@ -10,6 +10,7 @@ from hotset.nouns.link import Link
 from hotset.nouns.message import Part
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.window import Line, Piece
+from hotset.text.clip import clip
 from hotset.window.arguments import spoken
 from hotset.window.names import names
 from hotset.window.preview import Origin, preview
@@ -113,12 +114,12 @@ def within(summaries: Mapping[int, str], first: int, last: int, room: int) -> st
 
 def transcript(stretch: Stretch) -> str:
     """A stretch as a model reads it to sum it up: bounded, long results as excerpts, everything from tools marked as data."""
-    asked = [f"The user had asked:\n{_clip(stretch.asked, _MOST_SAID)}"] if stretch.asked else []
+    asked = [f"The user had asked:\n{clip(stretch.asked, _MOST_SAID)}"] if stretch.asked else []
     entries = list(_entries(stretch))
     left = _MOST_PROMPT - sum(map(len, asked))
     while sum(map(len, entries)) > left and len(entries) > 1:
         del entries[len(entries) // 2]  # the beginning says what it was about, the end how it came out
-    return _clip("\n\n".join([*asked, *entries]), _MOST_PROMPT)
+    return clip("\n\n".join([*asked, *entries]), _MOST_PROMPT)
 
 
 def checked(text: str, source: str) -> str:
@@ -150,13 +151,13 @@ def _entries(stretch: Stretch) -> Iterator[str]:
     for line, piece in pieces:
         if piece.kind.family is Kind.TOOL_CALL:
             calls[piece.call] = piece
-            yield f"The agent called {piece.tool}:\n{_clip(spoken(piece.content), _MOST_CALLED)}"
+            yield f"The agent called {piece.tool}:\n{clip(spoken(piece.content), _MOST_CALLED)}"
         elif line.answers and piece.call:
             yield _result(piece, calls.get(piece.call), room)
         elif piece.kind is Kind.RESPONSE and piece.content.strip():
-            yield f"The agent said:\n{_clip(_text(piece), _MOST_SAID)}"
+            yield f"The agent said:\n{clip(_text(piece), _MOST_SAID)}"
         elif piece.kind is Kind.PROMPT and (said := asked_in((piece,))):
-            yield f"The user said:\n{_clip(said, _MOST_SAID)}"
+            yield f"The user said:\n{clip(said, _MOST_SAID)}"
 
 
 def _result(piece: Piece, call: Piece | None, room: int) -> str:
@@ -164,7 +165,7 @@ def _result(piece: Piece, call: Piece | None, room: int) -> str:
         return "<result>\n(an image)\n</result>"
     text = _text(piece)
     made = preview(text, Origin(piece.kind, piece.tool, call.content if call else b""), room)
-    shown = made.text if made else _clip(text, room)
+    shown = made.text if made else clip(text, room)
     return "<result>\n{}\n</result>".format(shown.replace("</result", "< /result"))
 
 
@@ -174,7 +175,3 @@ def _is_founded(line: str, source: str) -> bool:
 
 def _text(piece: Piece) -> str:
     return piece.content.decode("utf-8", "replace").strip()
-
-
-def _clip(text: str, room: int) -> str:
-    return text if len(text) <= room else text[: max(0, room - 1)] + "…"

@@ -15,8 +15,8 @@ from shop import server, tool, tools_of
 from hotset.errors import NotFound, ToolRefused
 from hotset.nouns.tool import Origin, Source
 from hotset.sources.tools.catalogue import Catalogue, State, diff
-from hotset.sources.tools.characters import visible
 from hotset.sources.tools.naming import full_name
+from hotset.text.characters import visible
 
 HONEST = "Adds two numbers."
 

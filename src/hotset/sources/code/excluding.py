@@ -5,13 +5,9 @@ from __future__ import annotations
 import os
 
 from hotset.files.root import Why
+from hotset.text.words import word_set
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-EXCLUDED_FOLDERS = _words("""
+EXCLUDED_FOLDERS = word_set("""
     .git .hg .svn .jj .bzr node_modules bower_components jspm_packages .pnpm-store .yarn .venv venv .tox .nox .eggs __pycache__
     .mypy_cache .pytest_cache .ruff_cache .hypothesis .ipynb_checkpoints site-packages .gradle .mvn .idea .vs .terraform
     .serverless
@@ -19,20 +15,20 @@ EXCLUDED_FOLDERS = _words("""
     .bundle .stack-work dist-newstyle _build .elixir_ls .hotset .ssh .gnupg .aws .kube .docker .password-store
 """)
 
-_OUTPUT = _words("build dist out target coverage")
+_OUTPUT = word_set("build dist out target coverage")
 """Names that people use for sources too: such a folder is output only beside the file of the tool that fills it."""
-_TOOLS = _words("package.json pom.xml build.gradle build.gradle.kts Cargo.toml setup.py pyproject.toml CMakeLists.txt")
+_TOOLS = word_set("package.json pom.xml build.gradle build.gradle.kts Cargo.toml setup.py pyproject.toml CMakeLists.txt")
 
-_LOCKS = _words("""
+_LOCKS = word_set("""
     package-lock.json npm-shrinkwrap.json pnpm-lock.yaml bun.lockb packages.lock.json go.sum .ds_store thumbs.db
 """)
 _MADE = tuple(
-    _words("""
+    word_set("""
     .min.js .min.css .min.mjs .js.map .css.map .mjs.map .ts.map .bundle.js .chunk.js _pb2.py _pb2.pyi _pb2_grpc.py
     .pb.go .pb.cc .pb.h .g.dart .designer.cs .generated.cs .generated.ts .generated.go
     """)
 )
-_NO_TEXT = _words("""
+_NO_TEXT = word_set("""
     png jpg jpeg gif webp ico bmp tif tiff psd pdf zip gz tgz bz2 xz zst 7z rar tar jar war class o a so dylib dll exe bin wasm
     pyc pyo whl egg mp3 mp4 m4a wav ogg flac avi mov mkv webm woff woff2 ttf otf eot db sqlite sqlite3 parquet feather npy npz
     pkl pickle pt pth onnx safetensors gguf h5 hdf5 tfrecord mo

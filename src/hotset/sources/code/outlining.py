@@ -17,7 +17,8 @@ from hotset.sources.code.scan import Limits, Tally, scan
 from hotset.sources.code.structure import is_told
 from hotset.sources.code.symbols import Symbol
 from hotset.sources.code.texts import read_text
-from hotset.sources.tools.characters import marked
+from hotset.text.characters import marked
+from hotset.text.clip import clip
 from hotset.tokens import count
 from hotset.window.slice.fit import fitting
 from hotset.window.slice.units import told
@@ -76,8 +77,7 @@ def _depths(found: Sequence[Symbol]) -> Iterator[tuple[Symbol, int]]:
 
 
 def _line(symbol: Symbol, depth: int) -> str:
-    doc = symbol.doc if len(symbol.doc) <= _DOC else symbol.doc[: _DOC - 1] + "…"
-    said = marked((symbol.signature or symbol.name) + (f"  # {doc}" if doc else ""))[0]
+    said = marked((symbol.signature or symbol.name) + (f"  # {clip(symbol.doc, _DOC)}" if symbol.doc else ""))[0]
     return f"{'  ' * depth}{symbol.first}-{symbol.last} {said}"
 
 

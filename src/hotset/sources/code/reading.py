@@ -17,7 +17,7 @@ from hotset.sources.code.languages import language_of
 from hotset.sources.code.parsing import Parsed, Parsers
 from hotset.sources.code.scan import Limits, Skipped, Tally, left_out, scan
 from hotset.sources.code.texts import read_text
-from hotset.sources.tools.characters import MARK, marked
+from hotset.text.characters import MARK, marked
 from hotset.tokens import count
 from hotset.window.slice.fit import Cut
 from hotset.window.slice.lines import Text, by_lines, from_the_start, merged, show

@@ -13,8 +13,7 @@ from hotset.nouns.page import Digest, Page, PageId
 from hotset.sealing import seal
 from hotset.sources.history.pages import path_of
 from hotset.store.port import Store, Where
-from hotset.window.slice.words import Term, lowered, terms
-from hotset.window.slice.words import hits as hits_of
+from hotset.text.terms import Term, first_hits, terms
 
 _FURTHER = 4  # times as many entries, where those found are too few pages
 _MOST_LOOKED_AT = 4096
@@ -89,9 +88,7 @@ def _best(hits: Sequence[Hit], most: int, wanted: Sequence[Term], pages: _Pages)
 
 def _shares(entry: Entry, wanted: Sequence[Term]) -> bool:
     """A telling word of the query stands in it: full text is content with an "in the", too."""
-    text = f"{entry.title}\n{entry.text}"
-    low = lowered(text)
-    return any(True for term in wanted for _ in hits_of(text, low, term))
+    return any(True for _ in first_hits(f"{entry.title}\n{entry.text}", wanted))
 
 
 class _Pages:

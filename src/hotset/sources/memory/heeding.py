@@ -19,7 +19,7 @@ from hotset.sources.memory.encoding.general import error_key, general, in_projec
 from hotset.sources.memory.encoding.procedures import work_root
 from hotset.sources.memory.encoding.reading import Material, Said
 from hotset.sources.memory.encoding.speaking import spoken
-from hotset.sources.memory.encoding.squeezing import squeezed
+from hotset.text.characters import squeezed
 from hotset.window.names import names
 
 HEEDED = "Heeded"

@@ -23,13 +23,13 @@ from hotset.errors import NotFound, ToolRefused
 from hotset.files.folder import private_folder
 from hotset.files.lru import Lru
 from hotset.nouns.tool import Origin, Source, Tool
-from hotset.sources.tools.characters import visible
 from hotset.sources.tools.listing import Change, listed
 from hotset.sources.tools.names import Names, Others, Row
 from hotset.sources.tools.pinning import Entry, Known, State, accepted, diff, is_text, known, readable
 from hotset.sources.tools.rules import Rules
 from hotset.sources.tools.shelves import Label, Shelves, Stamp, Stored, Unread
 from hotset.sources.tools.suspicion import OUR_TOOLS
+from hotset.text.characters import visible
 
 __all__ = ["Catalogue", "Change", "Known", "Shelf", "State", "diff", "readable"]
 

@@ -14,12 +14,12 @@ from hashlib import sha256
 import msgspec
 
 from hotset.nouns.tool import Origin, Source, Tool
-from hotset.sources.tools.characters import visible
 from hotset.sources.tools.names import Others
 from hotset.sources.tools.naming import LONGEST, full_name, slug
 from hotset.sources.tools.pinning import Entry, listed_again, pinned, storable
 from hotset.sources.tools.shelves import Stored
 from hotset.sources.tools.suspicion import OUR_TOOLS
+from hotset.text.characters import visible
 
 MOST_TOOLS = 20_000
 """That one source may list: a longer list is somebody's mistake, or their attack."""

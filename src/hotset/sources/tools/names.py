@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import msgspec
 
 from hotset.nouns.tool import Origin
-from hotset.sources.tools.characters import skeleton
 from hotset.sources.tools.shelves import Label, Shelves, Stamp
+from hotset.text.characters import skeleton
 
 _SETTLED_NS = (
     50_000_000  # clocks of file systems tick every 10 ms at worst: a folder changed again within that may look unchanged

@@ -16,8 +16,8 @@ from hashlib import sha256
 import msgspec
 
 from hotset.nouns.tool import Origin, Tool
-from hotset.sources.tools.characters import visible
 from hotset.sources.tools.suspicion import suspect
+from hotset.text.characters import visible
 
 
 class State(StrEnum):

@@ -19,7 +19,7 @@ import msgspec
 import re2
 
 from hotset.nouns.tool import Tool
-from hotset.sources.tools.characters import folded, hidden, lookalikes, skeleton
+from hotset.text.characters import folded, hidden, lookalikes, skeleton
 
 OUR_TOOLS = frozenset(
     {

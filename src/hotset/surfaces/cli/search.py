@@ -33,7 +33,7 @@ from hotset.surfaces.cli.terminal import counting, emit, emit_json, moment, plai
 from hotset.surfaces.excerpts import Line, excerpt
 from hotset.surfaces.phrases import wordings
 from hotset.surfaces.project_index import below, catch_up, find_code, has_code
-from hotset.window.slice.words import Term, terms
+from hotset.text.terms import Term, terms
 
 _SECONDS = 2.0  # for the search itself; cold files are read from disk
 _FOLLOW_SECONDS = 30.0  # for what was kept since the last search: as a rule nothing, the first time everything

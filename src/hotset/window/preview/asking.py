@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from hotset.text.stops import CALL
+from hotset.text.words import humps
 from hotset.window.preview.content import Origin
 
 _LONGEST_ARGUMENTS = 16 * 1024
@@ -24,24 +26,9 @@ _PROGRAM = re.compile(
     r"([\w./-]{1,80})(?:[ \t]+([\w./:-]{1,80}))?"
 )
 _WORD = re.compile(r"[A-Za-z_$][\w$]{2,79}")
-_HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SECTION = 64  # characters of a word beyond which it is no name
 _STEM = 0.4  # what a part of a name counts, against the name itself
 _DIGITS = 4  # of a score: machines may disagree about the last ones, previews must not
-_COMMON = frozenset(
-    re.findall(
-        r"\S+",
-        """
-        the and for that this with from not are was were has have had will would can could should you your they them their
-        its into then than there here what when where which who how why all any each one two new use used using get set let
-        out our but also may must shall been being does did done more most some such only other about after before over
-        under between both very just like make made see self none true false null def return import class else elif try
-        except raise pass lambda yield async await const var function export default if is in of to on at by as an or be do
-        no so we he she his her need needs want please file files code line lines now look check read run first let's sure
-        add update change changes implement fix test tests string number type void int bool object value name data
-        """,
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +62,7 @@ def asked(origin: Origin, room: int = 0) -> Asked:
     paths = (*named, *(path for path in _PATH.findall(command[:_LONGEST_COMMAND]) if not path.startswith("-")))
     spoken = [word for value in (*values.values(), "" if values else text) for word in _WORD.findall(value)]
     found = [word for piece in origin.sought for word in _WORD.findall(piece)]
-    words = frozenset(word for word in (*spoken, *found) if word.lower() not in _COMMON)
+    words = frozenset(word for word in (*spoken, *found) if word.lower() not in CALL)
     return Asked(command, paths, words, frozenset(_stems(words)), room, origin.pointed)
 
 
@@ -124,7 +111,7 @@ def _arguments(text: str) -> dict[str, str]:
 
 def _stems(names: Iterable[str]) -> Iterator[str]:
     for name in names:
-        for hump in _HUMP.findall(name[:_SECTION]):
+        for hump in humps(name[:_SECTION]):
             stem = hump.lower()
-            if len(stem) > 3 and stem not in _COMMON:
+            if len(stem) > 3 and stem not in CALL:
                 yield stem

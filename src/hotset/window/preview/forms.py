@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from hotset.text.clip import clip
+
 _READ = 240  # characters of a line
 _STAMP = re.compile(
     r"\W{0,2}(?:\d{4}[-/]\d\d[-/]\d\d(?:[T ,]{1,2}\d\d:\d\d\S{0,40})?|\d\d:\d\d:\d\d\S{0,20}"
@@ -52,7 +54,7 @@ class Told:
         counts = Counter(form for form in self.forms[first - self.offset : end - self.offset] if _WORD.search(form))
         ranked = sorted((not self.matters(form), -count, order, form) for order, (form, count) in enumerate(counts.items()))
         told = [(-count, form) for quiet, count, _, form in ranked if count < -1 or not quiet]
-        return [f"{count:,} x {_short(form)}" for count, form in told[:_TOLD]]
+        return [f"{count:,} x {clip(form, _LONGEST)}" for count, form in told[:_TOLD]]
 
 
 def first_of_each(of: Iterable[str]) -> int:
@@ -71,10 +73,6 @@ def _named(build: Sequence[Sequence[str]]) -> list[int]:
     most = max(_FEWEST, _NAMES * len(build))
     places = [place for place, words in enumerate(zip(*build, strict=True)) if len(set(words)) > most]
     return places if 2 * len(places) <= len(build[0]) else []
-
-
-def _short(form: str) -> str:
-    return form if len(form) <= _LONGEST else f"{form[: _LONGEST - 1]}…"
 
 
 def _masked(line: str) -> list[str]:

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from hotset.text.clip import clip
+from hotset.text.outline import paragraphs
 from hotset.window.preview.asking import Asked, closeness
 from hotset.window.preview.body import Body
-from hotset.window.preview.code import paragraphs
 from hotset.window.preview.excerpt import Reading, Span, View, Worth, longest_line, room_above
 from hotset.window.preview.opaque import is_opaque
 from hotset.window.preview.opaque import view as opaque_view
@@ -244,15 +245,11 @@ def _by_name(table: Records, rows: _Rows, room: int) -> Records:
     ids = max((len(row.get(key, "")) + 1 for key in filter(_is_id, rows.naming) for row in cells), default=0)
     width = min(_LISTED_NAME, max(_SHORTEST_NAME, int(_OF_ROWS * room / len(cells)) - ids - 2))
     named = {
-        _bare(key): [cell if _is_id(key) else _clipped(cell, width) for cell in (row.get(key, "") for row in cells)]
+        _bare(key): [cell if _is_id(key) else clip(cell, width) for cell in (row.get(key, "") for row in cells)]
         for key in rows.naming
     }
     others = {key: column for key, column in table.columns.items() if key not in named and len(set(column)) < len(column)}
     return replace(table, columns={**named, **others})
-
-
-def _clipped(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def _categories(table: Records, rows: _Rows) -> dict[str, list[str]]:

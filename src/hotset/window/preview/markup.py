@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from hotset.text.words import word_set
 from hotset.window.preview import output, prose
 from hotset.window.preview.asking import Asked
 from hotset.window.preview.body import Body
@@ -25,11 +26,8 @@ _SPACE = re.compile(r"\s+")
 _LONGEST_MARK = len("… 1,000,000 blocks …")
 _BEGINS = re.compile(r"\s{0,200}<[A-Za-z!?]")
 _OPENING = re.compile(r"<([A-Za-z_][\w:.-]{0,60})\b[^<>]{0,2000}>")
-_OF_PAGES = frozenset(
-    re.findall(
-        r"\S+",
-        "a article b button div em footer form h1 h2 h3 h4 img input label li main nav ol p section span table td th tr ul",
-    )
+_OF_PAGES = word_set(
+    "a article b button div em footer form h1 h2 h3 h4 img input label li main nav ol p section span table td th tr ul"
 )
 _OPENS = re.compile(r"\s{0,200}<[A-Za-z_]")
 _SAMPLE = 8192

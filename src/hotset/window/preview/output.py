@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hotset.text.outline import paragraphs
 from hotset.window.preview.asking import Asked, closeness
 from hotset.window.preview.body import Body
-from hotset.window.preview.code import paragraphs
 from hotset.window.preview.excerpt import Reading, Span, Worth
 from hotset.window.preview.forms import Told, first_of_each, forms
 from hotset.window.preview.rarity import odd_lines, shown

@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hotset.text.outline import paragraphs
+from hotset.text.sentences import SENTENCE_END
 from hotset.window.preview.asking import Asked, closeness
 from hotset.window.preview.body import Body
-from hotset.window.preview.code import paragraphs
 from hotset.window.preview.excerpt import Reading, Span, Worth
 from hotset.window.preview.output import ends
 from hotset.window.preview.rarity import odd_lines, shown
@@ -16,7 +17,6 @@ from hotset.window.preview.rarity import odd_lines, shown
 _HEADING = re.compile(r"#{1,6} \S|<h[1-6]\b")
 _UNDERLINE = re.compile(r"(?:={3,}|-{3,}|~{3,})\s*")
 _PARAGRAPH = 500
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _FACT = re.compile(r"`[^`\n]{2,80}`|https?://|\b[\w.-]+/[\w./-]+|\b\d[\d.,]*\b")
 _FACTS_SHARE = 10.0
 
@@ -54,7 +54,7 @@ class _Headings:
 
 def _odd(lines: Sequence[str]) -> dict[int, tuple[float, str]]:
     """Lines with sentences unlike all others: how odd, and these sentences."""
-    sentences = [(index, sentence) for index, line in enumerate(lines) for sentence in _SENTENCE_END.split(line)]
+    sentences = [(index, sentence) for index, line in enumerate(lines) for sentence in SENTENCE_END.split(line)]
     odd = odd_lines([sentence for _, sentence in sentences])
     found: dict[int, tuple[float, str]] = {}
     for at in sorted(odd):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from math import log
 
+from hotset.text.words import humps
 from hotset.window.preview.body import Body
 from hotset.window.preview.excerpt import Span, Worth
 
@@ -20,7 +21,6 @@ _MOST_SHARE = 0.1  # where more than this is odd, it is the usual
 _MOST = 24  # odd ones that are told
 _READ = 400  # characters of a line
 _WORD = re.compile(r"[A-Za-z0-9]{3,40}")
-_HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SHORTEST_STEM = 3
 _TELLING = 3  # one rare word may be a name; three, or two and a form of its own, are news
 _ODD = 0.72  # how rare the rarest words of a line are, from 0 (in every line) to 1 (in no other)
@@ -100,7 +100,7 @@ def _unusual(lines: Sequence[str], forms: Sequence[str]) -> dict[int, float]:
 
 def _stems(word: str) -> list[str]:
     """The words that a name is made of; none of an id, which is always new."""
-    return [hump.lower() for hump in _HUMP.findall(word) if len(hump) >= _SHORTEST_STEM] if word.isalpha() else []
+    return [hump.lower() for hump in humps(word) if len(hump) >= _SHORTEST_STEM] if word.isalpha() else []
 
 
 def _out_of_range(lines: Sequence[tuple[str, list[float]]]) -> dict[int, float]:

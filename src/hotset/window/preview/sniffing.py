@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from hotset.text.words import word_set
 from hotset.window.preview.asking import Asked, asked
 from hotset.window.preview.body import Body, body
 from hotset.window.preview.content import ContentType, Origin
@@ -20,30 +21,20 @@ from hotset.window.preview.sections import sections
 from hotset.window.preview.tables import COMMAS, PIPES, SEMICOLONS, WIDE, separates
 from hotset.window.preview.trouble import passes
 
-_CODE = frozenset(
-    re.findall(
-        r"\S+",
-        """
+_CODE = word_set("""
     py pyi js jsx ts tsx mjs cjs mts cts java kt kts scala go rs rb php c h cc cpp cxx hpp hh cs m mm swift dart lua pl pm r jl ex
     exs erl hs ml clj elm vue svelte astro sh bash zsh fish ps1 sql graphql proto css scss less tf hcl gradle groovy zig
     nim v sol cfg toml ini yaml yml cmake mk xml json
-    """,
-    )
-)
-_PROSE = frozenset(re.findall(r"\S+", "md mdx rst txt adoc tex org markdown"))
-_READERS = frozenset(re.findall(r"\S+", "cat sed head tail nl less more bat awk read view open"))
-_CHECKERS = frozenset(
-    re.findall(
-        r"\S+",
-        """
+    """)
+_PROSE = word_set("md mdx rst txt adoc tex org markdown")
+_READERS = word_set("cat sed head tail nl less more bat awk read view open")
+_CHECKERS = word_set("""
     pytest tox nox unittest runtests.py jest vitest mocha tsc tsgo eslint biome prettier ruff mypy pyright flake8 pylint
     black make cmake ninja mvn gradle gradlew ctest phpunit rspec rake msbuild dotnet swiftc javac gcc clang rustc golangci-lint
     playwright cypress
     turbo nx lerna webpack vite rollup esbuild
-    """,
-    )
-)
-_RUNNERS = frozenset(re.findall(r"\S+", "npm yarn pnpm bun cargo go deno uv poetry python python3 pip docker"))
+    """)
+_RUNNERS = word_set("npm yarn pnpm bun cargo go deno uv poetry python python3 pip docker")
 _TASKS = re.compile(r"test|build|lint|check|typecheck|ci|run|install|vet|clippy|compile|unittest|pytest")
 _LINES = 120  # lines looked at: the first and, in longer texts, those in the middle
 _MOST = 0.6  # of the lines, that tell what all are

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from hotset.nouns.retrieval import Span
+from hotset.text.outline import definition_around
+from hotset.text.terms import Term, ranked, terms
 from hotset.window.pieces import LONG, PIECE
 from hotset.window.slice.fit import Count, Cut, clipped, fitting, tokens
 from hotset.window.slice.lines import Text, merged, show
-from hotset.window.slice.symbol import around
 from hotset.window.slice.units import Units, told
-from hotset.window.slice.words import Term, ranked, terms
 
 _SMALL, _LARGE = 4, 16  # lines of a block: a paragraph, a few log lines, a piece of a function
 _WORTH = 0.35  # of the best block's score; what has less is not about the question
@@ -73,7 +73,7 @@ def _chosen(text: Text, blocks: Sequence[Span], room: int, count: Count) -> tupl
 
 def _grown(text: Text, block: Span) -> Iterator[Span]:
     """The whole function around a block, the block with what stands around it, and the block alone."""
-    function = around(text.bare, (block[0] + block[1]) // 2)
+    function = definition_around(text.bare, (block[0] + block[1]) // 2)
     if function is not None and function[1] - function[0] < _WHOLE_FUNCTION:
         yield min(function[0], block[0]), max(function[1], block[1])
     yield max(1, block[0] - _AROUND), min(len(text.lines), block[1] + _AROUND)

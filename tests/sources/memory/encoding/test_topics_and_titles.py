@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from told_sessions import PASSED, Told
 
 from hotset.nouns.memory import MemoryKind
@@ -10,31 +9,6 @@ from hotset.sources.memory.encoding.acting import acts
 from hotset.sources.memory.encoding.speaking import spoken
 from hotset.sources.memory.encoding.topics import topics_of
 from hotset.sources.memory.encoding.wording import title_of
-from hotset.sources.memory.encoding.words import telling
-
-
-@pytest.mark.parametrize(
-    ("said", "one"),
-    [
-        ("dependencies", "dependency"),
-        ("queries", "query"),
-        ("cookies", "cookie"),
-        ("boxes", "box"),
-        ("classes", "class"),
-        ("branches", "branch"),
-        ("caches", "cache"),
-        ("dates", "date"),
-        ("arrays", "array"),
-        ("status", "status"),
-        ("test_dates", "test_dates"),
-    ],
-)
-def test_a_plural_and_its_singular_are_one_word_and_a_word_of_the_language(said, one):
-    assert list(telling(said)) == list(telling(one)) == [one]
-
-
-def test_the_plural_of_a_word_that_tells_nothing_tells_nothing():
-    assert list(telling("issues fixes problems")) == []
 
 
 def test_how_something_is_said_is_no_topic():

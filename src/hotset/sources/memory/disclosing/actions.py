@@ -21,8 +21,8 @@ from hotset.sources.memory.disclosing.timeline import SPLIT_TOKENS, TIMELINE_TOK
 from hotset.sources.memory.disclosing.topics_shown import fitting_topics, ranked_topics, shown_as, stale_since, whole_index
 from hotset.sources.memory.disclosing.unfolding import MEMORY_TOKENS, TOP_TOPICS
 from hotset.sources.memory.managing.forms import layer_of
+from hotset.text.terms import terms
 from hotset.tokens import count
-from hotset.window.slice.words import terms
 
 ARRANGED = "MemoryArranged"
 """The name of the event."""

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 
 from hotset.sources.memory.disclosing.telling import most_that_fit
+from hotset.text.sentences import unique_sentences
+from hotset.text.terms import Term, first_hits, ranked, terms
+from hotset.text.words import UNSPACED
 from hotset.tokens import count
-from hotset.window.slice.words import Term, hits, lowered, ranked, terms
 
 _GAP = "…"
 _LOOKED_AT = 64 * 1024  # characters of a text: an episode has a few thousand
 _MOST_SENTENCES = 24  # that are tried for the room there is
 _WITH_NEXT = 4  # sentences that bring the one behind them: what is told of a thing goes on there
 _BEFORE = 6  # words before the first that was asked for, in a sentence that is too long
-_END = re.compile(r"(?<=[.!?\u2026])\s+(?=\S)|(?<=[\u3002\uff01\uff1f])|\n+")
-_UNSPACED = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # scripts that put no space between words
-_PIECE = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+|\s+")
+_PIECE = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+|\s+")
 
 
 def excerpt(text: str, query: str, max_tokens: int) -> str:
@@ -25,7 +25,7 @@ def excerpt(text: str, query: str, max_tokens: int) -> str:
     text = text.strip()[:_LOOKED_AT]
     if count(text) <= max_tokens:
         return text
-    sentences = list(_sentences(text))
+    sentences = unique_sentences(text)
     wanted = terms(query) if query.strip() else ()
     best = _order(sentences, wanted)
     chosen: list[int] = []
@@ -35,11 +35,6 @@ def excerpt(text: str, query: str, max_tokens: int) -> str:
     if best[0] not in chosen:  # the best is too long by itself
         return _clipped(sentences[best[0]], wanted, max_tokens)
     return _told(sentences, chosen)
-
-
-def _sentences(text: str) -> Iterator[str]:
-    """Each once: headings come again and again."""
-    yield from dict.fromkeys(bare for sentence in _END.split(text) if sentence and (bare := " ".join(sentence.split())))
 
 
 def _order(sentences: Sequence[str], wanted: Sequence[Term]) -> list[int]:
@@ -81,8 +76,7 @@ def _clipped(sentence: str, wanted: Sequence[Term], max_tokens: int) -> str:
 
 def _first(sentence: str, pieces: Sequence[str], wanted: Sequence[Term]) -> int:
     """The piece in which the first such word stands."""
-    low = lowered(sentence)
-    places = [place for term in wanted if (place := next(hits(sentence, low, term), None)) is not None]
+    places = [at for at, _ in first_hits(sentence, wanted)]
     if not places:
         return 0
     ends = accumulate(map(len, pieces))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from hotset.nouns.memory import Checkpoint, Ending, Episode, Memory, MemoryKind, Pitfall, Procedure
 from hotset.sources.memory.disclosing.telling import one_line
+from hotset.text.stops import GLUE
 from hotset.tokens import count
 
 WHOLE = 100
@@ -29,16 +30,6 @@ _FIRST_WORDS = 3  # that tell something, and are kept before all else: what was 
 _FIRST_NAMES = 2
 _FEWER = 4  # characters at a time
 _A_NAME = re.compile(r"\d|\w[._/:#@-]\w|[a-z][A-Z]|^[A-Z]{2}")  # of a file, a command, an error: what no other line says
-_GLUE = frozenset(
-    re.findall(
-        r"\S+",
-        """
-    a an the of to in on at for with and or as by from into is are was were be been it its this that these those so you i we my
-    our your can could would should please also just
-    """,
-    )
-)
-"""Words that a reader puts back: none that turns a sentence into its contrary."""
 
 
 def line_of(memory: Memory) -> str:
@@ -135,4 +126,4 @@ def _told(words: Sequence[str], kept: frozenset[int]) -> str:
 
 
 def _is_glue(word: str) -> bool:
-    return word.strip(".,;:!?()").lower() in _GLUE
+    return word.strip(".,;:!?()").lower() in GLUE

@@ -12,8 +12,9 @@ from math import log2
 from hotset.nouns.memory import Arrangement
 from hotset.sources.memory.disclosing.overview import HALF_LIFE, Overview, Topic
 from hotset.sources.memory.disclosing.telling import DATA, HOW, Told, one_line, size
+from hotset.text.terms import Term, hits, terms
+from hotset.text.words import lowered
 from hotset.tokens import count
-from hotset.window.slice.words import Term, hits, lowered, terms
 
 INDEX_TOKENS = 100
 

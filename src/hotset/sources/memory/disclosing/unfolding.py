@@ -12,7 +12,7 @@ from hotset.sources.memory.disclosing.showing import Item, told_memories
 from hotset.sources.memory.disclosing.telling import HOW, Told, ToldLine, joined
 from hotset.sources.memory.disclosing.timeline import SPLIT_TOKENS, TIMELINE_TOKENS, told_timeline
 from hotset.sources.memory.disclosing.topics_shown import INDEX_TOKENS, fitting_topics, members_of, shown_as, told_index
-from hotset.window.slice.words import Term, hits, lowered, terms
+from hotset.text.terms import Term, first_hits, terms
 
 TOP_TOPICS = 2
 """Whose memories are loaded in full."""
@@ -130,8 +130,7 @@ def is_bypassed(arrangement: Arrangement, task: Task | None, now: float) -> bool
 
 
 def _says(text: str, wanted: Sequence[Term]) -> bool:
-    low = lowered(text)
-    return all(next(hits(text, low, term), None) is not None for term in wanted)
+    return sum(1 for _ in first_hits(text, wanted)) == len(wanted)
 
 
 def _timeline(fitting: Sequence[str], overview: Overview, arrangement: Arrangement, now: float, *, room: Room, how: str) -> Told:

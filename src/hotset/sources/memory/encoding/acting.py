@@ -14,7 +14,7 @@ from hotset.nouns.page import Kind, PageId
 from hotset.sources.history.pages import PATH_NAMES
 from hotset.sources.memory.encoding.reading import Said
 from hotset.sources.memory.encoding.verdicts import NOTHING, Verdict, verdict
-from hotset.sources.memory.encoding.words import once
+from hotset.text.words import once, word_set
 
 
 class Doing(Enum):
@@ -67,45 +67,25 @@ class Act:
         return self.answered and not self.verdict.failed and not self.verdict.open
 
 
-_SHELLS = frozenset(
-    re.findall(
-        r"\S+",
-        """
+_SHELLS = word_set("""
     bash shell terminal exec exec_command run_command execute_command execute_bash run_shell_command run_terminal_cmd
     run_in_terminal shell_command local_shell container.exec powershell sh command
-    """,
-    )
-)
-_READERS = frozenset(
-    re.findall(
-        r"\S+",
-        """
+    """)
+_READERS = word_set("""
     read read_file readfile read_text_file read_many_files view view_file cat open_file get_file_contents notebookread grep glob
     ls list list_dir list_directory search search_files codebase_search file_search find find_files webfetch web_fetch fetch
     fetch_url websearch web_search task agent subagent view_image read_wiki_structure read_wiki_contents bashoutput write_stdin
     list_files tool_search get_file outline search_code
-    """,
-    )
-)
-_EDITORS = frozenset(
-    re.findall(
-        r"\S+",
-        """
+    """)
+_EDITORS = word_set("""
     edit multiedit write write_file create_file str_replace str_replace_editor str_replace_based_edit_tool apply_patch edit_file
     replace insert_edit_into_file replace_in_file notebookedit search_replace update_file delete_file apply_diff
-    """,
-    )
-)
+    """)
 _WRITERS = frozenset({"write", "write_file", "create_file"})
-_PLANNERS = frozenset(
-    re.findall(
-        r"\S+",
-        """
+_PLANNERS = word_set("""
     todowrite todo_write write_todos update_todo_list manage_todo_list update_plan exitplanmode exit_plan_mode enterplanmode think
     taskcreate taskupdate tasklist taskget askuserquestion ask_question ask_user skill task_complete attempt_completion
-    """,
-    )
-)
+    """)
 _COMMAND_NAMES = ("command", "cmd", "script", "commands", "input", "code")
 _QUERY_NAMES = ("pattern", "query", "q", "question", "prompt", "description", "expression", "name", "id")
 _LONGEST_TARGET = 120

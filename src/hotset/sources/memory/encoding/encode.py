@@ -29,7 +29,6 @@ from hotset.sources.memory.encoding.pitfalls import Around, Lesson, lesson
 from hotset.sources.memory.encoding.procedures import Recipe, recipes, work_root
 from hotset.sources.memory.encoding.reading import Material, Said
 from hotset.sources.memory.encoding.remembering import standing_of
-from hotset.sources.memory.encoding.squeezing import squeezed
 from hotset.sources.memory.encoding.taint import Outside, outside
 from hotset.sources.memory.encoding.topics import topics_of
 from hotset.sources.memory.encoding.troubles import mishaps
@@ -44,9 +43,12 @@ from hotset.sources.memory.encoding.wording import (
     title_of,
     title_of_work,
 )
-from hotset.sources.memory.encoding.words import cut, once, telling
 from hotset.sources.memory.naming import memory_id
 from hotset.sources.memory.recalling.tasks import detect
+from hotset.text.characters import squeezed
+from hotset.text.clip import clip_prose
+from hotset.text.terms import topic_words
+from hotset.text.words import once
 from hotset.tokens import count
 
 BY = "rules"
@@ -126,7 +128,7 @@ class _Part:
         done = [act for act in self._acts if act.doing is not Doing.PLAN]
         replied = any(said.page.kind is Kind.RESPONSE for said in self._line)
         goal = goal_of(self._stretch.goal.text)
-        if not goal or not (done or (replied and next(telling(self._stretch.goal.text), None))):
+        if not goal or not (done or (replied and next(topic_words(self._stretch.goal.text), None))):
             return None
         came, acted = self._came, self._acts
         files = once(path for act in done for path in act.files)
@@ -180,7 +182,7 @@ class _Part:
             yield Memory(
                 id=memory_id(MemoryKind.FACT, key),
                 kind=MemoryKind.FACT,
-                title=cut(found.text, 90),
+                title=clip_prose(found.text, 90),
                 text=found.text,
                 created=said.page.time,
                 source=self._source((said.page.id,), ()),

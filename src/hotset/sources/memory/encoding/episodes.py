@@ -13,7 +13,8 @@ from hotset.nouns.page import Chain, Kind
 from hotset.sources.memory.encoding.persons import ends_in_action, is_person
 from hotset.sources.memory.encoding.reading import Said, is_title
 from hotset.sources.memory.encoding.speaking import Spoken, spoken
-from hotset.sources.memory.encoding.words import prose, telling
+from hotset.text.sentences import without_fences
+from hotset.text.terms import topic_words
 
 _PAUSE = 6 * 3600.0  # seconds between what was said last and a prompt after which it is another sitting
 _SHORT = 7  # words of a prompt that says nothing without the one before it
@@ -202,7 +203,7 @@ def _opens(now: _Open, heard: Spoken, time: float) -> bool:
     if not now.answered:
         # Nobody answered yet: a client may say in several messages what belongs together.
         return False
-    text = prose(heard.text).strip()
+    text = without_fences(heard.text).strip()
     if time - now.time > _PAUSE and not _is_bare(text):
         return True
     if not now.ended or goes_on(text):
@@ -224,7 +225,7 @@ def _share(text: str, now: _Open) -> float:
 
 def _telling(text: str) -> list[str]:
     found: list[str] = []
-    for word in telling(text):
+    for word in topic_words(text):
         found.append(word)
         if len(found) >= _MOST_WORDS:
             break

@@ -14,7 +14,9 @@ from hotset.nouns.memory import Trust
 from hotset.sources.memory.encoding.fact_forms import FORMS, LEAD, MACHINE, POINTS_BACK, SPECIFIC, Form
 from hotset.sources.memory.encoding.subjects import subject_of
 from hotset.sources.memory.encoding.taint import LEAST_SENTENCE, Outside, is_dangerous, is_suspect
-from hotset.sources.memory.encoding.words import cut, prose, sentences, telling
+from hotset.text.clip import clip_prose
+from hotset.text.sentences import SENTENCE_END, sentences, without_fences
+from hotset.text.terms import topic_words
 
 _FEWEST_WORDS, _MOST_WORDS = 3, 48
 _LONGEST = 280
@@ -78,7 +80,6 @@ _OWN_DOING = re.compile(
 """With which a model reports, where nobody agreed to anything."""
 _DECIDING = frozenset({"rule", "stands", "decided", "uses", "amended"})
 """Forms of what shall be; the others say what is liked, and how things and people are."""
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _AGREES = re.compile(
     r"\W*(?:yes|yep|yeah|yup|right|correct|exactly|agreed|ok(?:ay)?|sure|perfect|great|sounds good"
     r"|looks good|lgtm|good|do it|go ahead|go for it|that's (?:it|right|the rule|correct|what)"
@@ -143,7 +144,7 @@ def agreed_in(reply: str, before: str, after: str, place: int, others: Outside) 
     is_agreed = _agrees(after) or _agrees(before)
     if not is_agreed and (_TAKES_BACK.match(after) or before.rstrip().endswith("?")):
         return
-    for paragraph in prose(reply).split("\n"):
+    for paragraph in without_fences(reply).split("\n"):
         line = " ".join(paragraph.replace("**", "").split())
         found = _settled(line)
         if found is None or len(line) > 4 * _LONGEST or is_suspect(line) or is_dangerous(line):
@@ -153,7 +154,7 @@ def agreed_in(reply: str, before: str, after: str, place: int, others: Outside) 
             continue
         text = line[found.start() :]
         yield Found(
-            cut(text, 2 * _LONGEST),
+            clip_prose(text, 2 * _LONGEST),
             subject_of(what),
             _AGREED if is_agreed else _REPEATED,
             Trust.AGENT,
@@ -171,13 +172,13 @@ def is_decision(text: str) -> bool:
 
 def _settled(line: str) -> re.Match[str] | None:
     """Where a line, or a sentence in it, begins to say what was settled."""
-    starts = (0, *(found.end() for found in _SENTENCE_END.finditer(line)))
+    starts = (0, *(found.end() for found in SENTENCE_END.finditer(line)))
     return next((found for start in starts if (found := _SETTLES.match(line, start))), None)
 
 
 def _repeats(found: re.Match[str], said: str) -> bool:
     """Is it, at least in part, what the user had just said? Of what is called settled a word is enough: it sums up more."""
-    mine, theirs = ({*telling(text), *_NUMBER.findall(text)} for text in (found.group("what"), said))
+    mine, theirs = ({*topic_words(text), *_NUMBER.findall(text)} for text in (found.group("what"), said))
     least = _LEAST_SETTLED if found.group("settled") else _LEAST_REPEATED
     return len(mine & theirs) >= least and _OWN_DOING.search(found.group("what")) is None
 
@@ -191,7 +192,7 @@ def _fact(sentence: str) -> tuple[Form, str] | None:
             groups = found.groupdict()
             what = groups.get("what") or groups.get("what2") or ""
             aimed = groups.get("object") or groups.get("thing") or (what if form.name == "remember" else "")
-            return None if _is_passing(form, sentence, what, aimed) or next(telling(what), None) is None else (form, what)
+            return None if _is_passing(form, sentence, what, aimed) or next(topic_words(what), None) is None else (form, what)
     return None
 
 
@@ -219,7 +220,9 @@ def _is_passing(form: Form, sentence: str, what: str, aimed: str) -> bool:
 def _own(words: str) -> str:
     """What was not pasted: of a document, only what stands before it."""
     text = "\n".join(
-        line for line in prose(words[:_LOOKED_AT]).splitlines() if not line.lstrip().startswith((">", "|", "#", "$", "➜"))
+        line
+        for line in without_fences(words[:_LOOKED_AT]).splitlines()
+        if not line.lstrip().startswith((">", "|", "#", "$", "➜"))
     )
     if len(words) <= _PASTED:
         return text
@@ -229,7 +232,7 @@ def _own(words: str) -> str:
 
 def _worded(sentence: str) -> str:
     bare = re.sub(rf"^{LEAD}", "", sentence, count=1, flags=re.IGNORECASE).strip() or sentence
-    return cut(bare[:1].upper() + bare[1:], _LONGEST)
+    return clip_prose(bare[:1].upper() + bare[1:], _LONGEST)
 
 
 def _agrees(text: str) -> bool:

@@ -20,7 +20,10 @@ from hotset.sources.memory.encoding.procedures import work_root
 from hotset.sources.memory.encoding.taint import LEAST_SENTENCE, Outside, is_dangerous, is_order, quoted
 from hotset.sources.memory.encoding.troubles import Mishap
 from hotset.sources.memory.encoding.wording import changed_files
-from hotset.sources.memory.encoding.words import cut, once, prose, telling
+from hotset.text.clip import clip_prose
+from hotset.text.sentences import without_fences
+from hotset.text.terms import topic_words
+from hotset.text.words import once
 
 _MOST = 6  # points of a list
 _LONGEST = 120  # characters of a point
@@ -87,15 +90,15 @@ def left_by(ended: Ended, others: Outside) -> Left | None:
         return None
     done = once((point for each in lists.done if (point := _own(each, ended.place, others))), _MOST)
     blockers = (_error(red),) if red is not None and ended_badly else ()
-    says_something = ended_badly and len(set(telling(ended.asked))) >= _FEWEST_WORDS
+    says_something = ended_badly and len(set(topic_words(ended.asked))) >= _FEWEST_WORDS
     asked = _own(ended.asked, ended.place, others) if says_something else ""
     following = open_points or ((f"the user said: {asked}",) if asked else _make_it_pass(red))
     if not following and not blockers:
         return None  # its episode says as much
-    checkpoint = Checkpoint(done=done, doing=cut(ended.title, _LONGEST), next=following, blockers=blockers)
+    checkpoint = Checkpoint(done=done, doing=clip_prose(ended.title, _LONGEST), next=following, blockers=blockers)
     return Left(
         checkpoint=checkpoint,
-        title=cut(f"Unfinished: {ended.title}", 90),
+        title=clip_prose(f"Unfinished: {ended.title}", 90),
         text=_text(checkpoint, ended.came.why, files),
         files=files,
     )
@@ -143,7 +146,7 @@ def _open(points: Sequence[tuple[str, str]]) -> list[str]:
 def _left_open(reply: str) -> Iterator[str]:
     """The points under a heading that says that they are still to be done."""
     under = False
-    for line in prose(reply).splitlines():
+    for line in without_fences(reply).splitlines():
         point = _POINT.match(line)
         if point and under and not _BOX.match(line):
             yield point.group(1)
@@ -153,7 +156,7 @@ def _left_open(reply: str) -> Iterator[str]:
 
 def _own(text: str, place: int, others: Outside) -> str:
     """In a line, where it is nobody else's and gives no orders."""
-    plain = cut(_MARKUP.sub("", text), _LONGEST)
+    plain = clip_prose(_MARKUP.sub("", text), _LONGEST)
     return "" if is_order(plain) or is_dangerous(plain) or others.says(plain, place, LEAST_SENTENCE) else plain
 
 
@@ -164,7 +167,7 @@ def _is_of_the_project(failed: Act) -> bool:
 
 def _checked_by(failed: Act) -> str:
     parts = [part for part in parts_of(failed.command) if check_family(part)]
-    return cut(parts[0], _LONGEST_COMMAND) if parts and not is_throwaway(parts[0].split()[-1]) else ""
+    return clip_prose(parts[0], _LONGEST_COMMAND) if parts and not is_throwaway(parts[0].split()[-1]) else ""
 
 
 def _error(red: Mishap) -> str:

@@ -14,7 +14,8 @@ from itertools import pairwise
 
 from hotset.sources.memory.encoding.speaking import unquoted, without_marks
 from hotset.sources.memory.encoding.taint import LEAST_SENTENCE, Outside
-from hotset.sources.memory.encoding.words import sentences
+from hotset.text.sentences import sentences
+from hotset.text.words import UNSPACED, word_set
 
 LONGEST = 1000
 """Characters that a person types; what is longer was pasted, at least in part."""
@@ -37,10 +38,7 @@ _OWN_LABEL = re.compile(
     r"|amendment|p\.?s\.?) ?:",
     re.IGNORECASE,
 )
-_SPOKEN = frozenset(
-    re.findall(
-        r"\S+",
-        """
+_SPOKEN = word_set("""
     i i'm i'd i'll i've im ive me my mine we we're we'll we've us our ours you you're your yours he she they it it's its
     this that that's these those let's lets is are was were be been am do does don't dont did didn't have has had can
     can't could would will won't should shall must may might need needs want wants like likes prefer prefers always
@@ -52,12 +50,10 @@ _SPOKEN = frozenset(
     push ask avoid help call think know see say said ich du wir ihr ist sind hat haben kannst soll muss bitte danke
     nicht kein immer nie mach mache nutze verwende je tu nous vous est sont c'est pas toujours jamais merci peux utilise
     utilisez yo usa usamos son siempre nunca gracias favor hay
-    """,
-    )
-)
+    """)
 """Words without which a line is a heading, a name or a number, and nobody's sentence."""
 _WORD = re.compile(r"[^\W\d_][\w']*")
-_WITHOUT_SPACES = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+_WITHOUT_SPACES = re.compile(f"[{UNSPACED}]")
 _QUOTED = re.compile(r"[\"'\u2018\u201c\u00ab`].*[\"'\u2019\u201d\u00bb`][.,]?")
 _QUOTES = "opencode"
 """The client that puts what came by its command line between quotation marks."""

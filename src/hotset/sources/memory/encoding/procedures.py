@@ -28,7 +28,8 @@ from hotset.sources.memory.encoding.general import (
 )
 from hotset.sources.memory.encoding.outcomes import Came
 from hotset.sources.memory.encoding.taint import LEAST_COMMAND, Outside, is_borrowed, is_dangerous, is_order, is_plain_check
-from hotset.sources.memory.encoding.words import cut, once
+from hotset.text.clip import clip_prose
+from hotset.text.words import once
 
 _MOST_CHECKS = 5
 _MOST_RUNS = 4  # commands beside checks; of more, nobody knows which ones it took
@@ -164,7 +165,7 @@ def _routine(way: _Way, others: Outside) -> Recipe | None:
         return None
     where = f" in {way.project}" if way.project else ""
     told = tuple(f"run `{step.told}`" for step in steps)
-    title = cut(f"Check a change{where}: {', '.join(step.told for step in steps)}", _LONGEST_TITLE)
+    title = clip_prose(f"Check a change{where}: {', '.join(step.told for step in steps)}", _LONGEST_TITLE)
     return Recipe(
         procedure=Procedure(when=f"after a change{where}", steps=told),
         title=title,
@@ -194,9 +195,9 @@ def _recipe(title: str, way: _Way, others: Outside, *, checked: bool) -> Recipe 
         is_order(re.sub(r"[/._-]", " ", path)) for path in edited
     )
     return Recipe(
-        procedure=Procedure(when=cut(title, _LONGEST_TITLE), steps=told),
-        title=cut(title, _LONGEST_TITLE),
-        text=f"{where} \u201c{cut(title, _LONGEST_TITLE)}\u201d: {_numbered(told)}. {how}",
+        procedure=Procedure(when=clip_prose(title, _LONGEST_TITLE), steps=told),
+        title=clip_prose(title, _LONGEST_TITLE),
+        text=f"{where} \u201c{clip_prose(title, _LONGEST_TITLE)}\u201d: {_numbered(told)}. {how}",
         confirmed=not doubtful,
         acts=tuple(step.act for step in (*runs, *checks)),
         key="\0".join(("recipe", way.project, *sorted(step.told for step in runs))),
@@ -218,7 +219,7 @@ def _round(acts: Sequence[Act], others: Outside, came: Came) -> Recipe | None:
     told = tuple(f"call {name}" for name in names)
     return Recipe(
         procedure=Procedure(when=f"to {done}", steps=told),
-        title=cut(f"To {done}", _LONGEST_TITLE),
+        title=clip_prose(f"To {done}", _LONGEST_TITLE),
         text=f"To {done}: {_numbered(told)}. The user was content with it.",
         confirmed=not any(others.says(name, act.place, LEAST_COMMAND) for name, act in steps.items()),
         acts=tuple(steps.values()),

@@ -20,8 +20,8 @@ from hotset.sealing import seal
 from hotset.sources.history.pages import LEFT_OUT, is_binary, is_ours
 from hotset.sources.memory.encoding.persons import is_person
 from hotset.sources.memory.encoding.speaking import spoken
-from hotset.sources.memory.encoding.squeezing import squeezed
 from hotset.store.port import Store, Where
+from hotset.text.characters import squeezed
 
 OUTCOME = "Outcome"
 """The event by which somebody tells how a turn came out: `{"outcome": "success"}`."""

@@ -7,8 +7,9 @@ from hotset.sealing import seal
 from hotset.sources.memory.encoding.subjects import subject_of
 from hotset.sources.memory.encoding.taint import is_dangerous, is_suspect
 from hotset.sources.memory.encoding.topics import topics_of
-from hotset.sources.memory.encoding.words import cut, sentences
 from hotset.sources.memory.naming import memory_id
+from hotset.text.clip import clip_prose
+from hotset.text.sentences import sentences
 from hotset.tokens import count
 
 ADVICE = frozenset({MemoryKind.PROCEDURE, MemoryKind.PITFALL})
@@ -28,7 +29,7 @@ def standing_of(kind: MemoryKind, trust: Trust) -> Standing:
 def remembered(kind: MemoryKind, text: str, *, title: str = "", trust: Trust, source: Provenance, created: float) -> Memory:
     """What somebody put into words. The same words from the same place are the same memory."""
     told = seal(text.strip()).text
-    named = seal(title.strip()).text or cut(next(iter(sentences(told)), told), _LONGEST_TITLE)
+    named = seal(title.strip()).text or clip_prose(next(iter(sentences(told)), told), _LONGEST_TITLE)
     standing = standing_of(kind, trust)
     if trust is not Trust.PERSON and any(is_dangerous(each) or is_suspect(each) for each in (told, named)):
         standing = Standing.CANDIDATE
@@ -36,7 +37,7 @@ def remembered(kind: MemoryKind, text: str, *, title: str = "", trust: Trust, so
     return Memory(
         id=memory_id(kind, key, created),
         kind=kind,
-        title=cut(named, _LONGEST_TITLE),
+        title=clip_prose(named, _LONGEST_TITLE),
         text=told,
         created=created,
         source=source,

@@ -5,17 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from hotset.text.words import word_set
 from hotset.window.prefetch import asked_in
 
-_OWN = frozenset(
-    re.findall(
-        r"\S+",
-        """
+_OWN = word_set("""
     user_query user_message user_request user_input query request question task issue pr_description problem_statement prompt
     message human feedback
-    """,
-    )
-)
+    """)
 """Tags whose inside is what somebody asks."""
 _DOCUMENT = re.compile(r"<(?:issue|pr_description|problem_statement)>")
 _WRAPPERS = frozenset({"skill", "instructions", "context", "reminder", "notification", "attachments", "attachment", "hook"})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hotset.sources.memory.encoding.words import telling
+from hotset.text.terms import topic_words
+from hotset.text.words import word_set
 
 _SUBJECT_WORDS = 3
 _NAME_WORDS = 4
@@ -27,16 +28,11 @@ _SUBJECTS = tuple(
 )
 """Where a sentence says what it is about, the surest first. What is given up names what held before."""
 _ARTICLES = frozenset({"the", "a", "an", "our", "my", "your", "its", "of", "to", "and", "or", "any", "all"})
-_NO_SUBJECTS = frozenset(
-    re.findall(
-        r"\S+",
-        """
+_NO_SUBJECTS = word_set("""
         always never remember prefer decided agreed settled stick switch call name keep support target drop adopt mind note
         forget usually typically hate dislike standardize standardise should must rule live work study allergic favorite
         favourite ahead with choose future forward general
-        """,
-    )
-)
+        """)
 
 
 def subject_of(clause: str) -> str:
@@ -48,5 +44,5 @@ def subject_of(clause: str) -> str:
             words = [bare for word in words if (bare := word.strip(".,;:"))]
             if words:
                 return " ".join(words[-_NAME_WORDS:])
-    words = [word for word in dict.fromkeys(telling(plain)) if word not in _NO_SUBJECTS]
+    words = [word for word in dict.fromkeys(topic_words(plain)) if word not in _NO_SUBJECTS]
     return " ".join(words[:_SUBJECT_WORDS])

@@ -14,9 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from hotset.nouns.tool import Origin, Tool
-from hotset.sources.memory.encoding.squeezing import squeezed
-from hotset.sources.tools.characters import folded, hidden, lookalikes
 from hotset.sources.tools.suspicion import suspect
+from hotset.text.characters import folded, hidden, lookalikes, squeezed
 
 LEAST_COMMAND = 10
 """Characters of a command, squeezed, from which on its standing in a text of others is no chance."""

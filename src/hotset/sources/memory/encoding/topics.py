@@ -6,7 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from hotset.sources.memory.encoding.words import prose, telling
+from hotset.text.sentences import without_fences
+from hotset.text.terms import topic_words
+from hotset.text.words import word_set
 
 MOST = 4
 _OF_FILES = 2
@@ -14,21 +16,13 @@ _LOOKED_AT = 4000
 _HEAD = 240  # characters at the beginning, where a text says what it is about: each word there counts more
 _HEAD_WEIGHT = 3
 _LONGEST = 24
-_COMMON_FOLDERS = frozenset(
-    re.findall(
-        r"\S+",
-        """
+_COMMON_FOLDERS = word_set("""
     src lib libs app apps packages package tests test spec specs docs doc main index home users user code workspace workspaces
     projects project repos repo tmp var opt usr internal pkg cmd source sources components component utils util helpers common
     shared core modules module testbed dist build public static scripts bin init mod types config configs frontend backend server
     client api services service pages views features node_modules readme changelog package-lock tsconfig
-    """,
-    )
-)
-_DULL = frozenset(
-    re.findall(
-        r"\S+",
-        """
+    """)
+_DULL = word_set("""
     new old good bad big small many day days week year time times today tomorrow yesterday people person someone everything
     something question questions answer option options example sentence word words line lines step steps section number list
     name names value values type types text user users model agent agents message messages session case cases part point result
@@ -43,9 +37,7 @@ _DULL = frozenset(
     src tsx jsx json yaml toml january february march april may june july august september october november december monday
     tuesday wednesday thursday friday saturday sunday upcoming understand concerned there tool tools description statu source
     http https www com org github html true false null none
-    """,
-    )
-)
+    """)
 _ADVERB = re.compile(r"(?!assembly|anomaly|monopoly|butterfly)[a-z]{5,}ly")
 _WORDY = re.compile(r"[a-z][a-z0-9_.+-]*[a-z0-9+]|[a-z]{3,}")
 
@@ -53,7 +45,7 @@ _WORDY = re.compile(r"[a-z][a-z0-9_.+-]*[a-z0-9+]|[a-z]{3,}")
 def topics_of(text: str, files: Sequence[str] = ()) -> tuple[str, ...]:
     """At most four: where the work was done, then what the text says most, and first."""
     found = [*_from_files(files)]
-    told = prose(text[:_LOOKED_AT])
+    told = without_fences(text[:_LOOKED_AT])
     taken = {part for topic in found for part in re.split(r"[/ _.-]", topic)}
     for word in _from_words(told):
         if len(found) >= MOST:
@@ -92,9 +84,9 @@ def _is_telling(part: str) -> bool:
 
 def _from_words(text: str) -> list[str]:
     counted: Counter[str] = Counter()
-    for word in telling(text):
+    for word in topic_words(text):
         if word not in _DULL and len(word) <= _LONGEST and _WORDY.fullmatch(word) and not _ADVERB.fullmatch(word):
             counted[word] += 1
-    head = {word for word in telling(text[:_HEAD]) if word in counted}
+    head = {word for word in topic_words(text[:_HEAD]) if word in counted}
     order = {word: number for number, word in enumerate(counted)}
     return sorted(counted, key=lambda word: (-(counted[word] + _HEAD_WEIGHT * (word in head)), order[word]))

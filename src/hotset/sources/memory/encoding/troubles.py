@@ -14,7 +14,7 @@ from hotset.nouns.memory import Trouble
 from hotset.sources.memory.encoding.acting import Act, Doing, shell_words
 from hotset.sources.memory.encoding.general import error_key
 from hotset.sources.memory.encoding.taint import quoted
-from hotset.sources.memory.encoding.words import once
+from hotset.text.words import once
 
 _LONGEST_SAID = 160
 _SOON = 6  # actions within which another command counts as a try at the same

@@ -11,7 +11,10 @@ from hotset.sources.memory.encoding.acting import Act, Doing
 from hotset.sources.memory.encoding.outcomes import Came
 from hotset.sources.memory.encoding.taint import LEAST_SENTENCE, Outside, is_dangerous, is_order
 from hotset.sources.memory.encoding.troubles import Mishap
-from hotset.sources.memory.encoding.words import cut, first_words, once, prose, sentences, telling
+from hotset.text.clip import clip_prose, first_words
+from hotset.text.sentences import sentences, without_fences
+from hotset.text.terms import topic_words
+from hotset.text.words import once
 
 LONGEST_GOAL = 200
 _TITLE_WORDS = 10
@@ -73,14 +76,14 @@ class Work:
 
 def goal_of(prompt: str) -> str:
     """The user's words, cut at a sentence; where they only lead in, with what they lead to."""
-    lines = [line.strip() for line in prose(prompt).splitlines() if line.strip() and not _LABEL.fullmatch(line.strip())]
+    lines = [line.strip() for line in without_fences(prompt).splitlines() if line.strip() and not _LABEL.fullmatch(line.strip())]
     told = " ".join(_sentence(line) for line in lines[:12]) or prompt
-    return cut(told, LONGEST_GOAL)
+    return clip_prose(told, LONGEST_GOAL)
 
 
 def title_of(prompt: str) -> str:
     """About ten words."""
-    text = prose(prompt).strip()
+    text = without_fences(prompt).strip()
     lines = [bare for line in text.splitlines() if (bare := line.strip()) and not _LABEL.fullmatch(bare)]
     leads_in = bool(lines) and _LEADS_IN.fullmatch(lines[0]) is not None
     if leads_in and (heading := _HEADING.search("\n".join(lines[1:3]))):
@@ -89,7 +92,7 @@ def title_of(prompt: str) -> str:
         told = lines[1]
     else:
         said = [each for each in sentences(_COMMAND_NAME.sub("", text)) if not _LABEL.fullmatch(each)][:4]
-        told = next((each for each in said if len(set(telling(each))) > 1), " ".join(said)) or prompt.strip()
+        told = next((each for each in said if len(set(topic_words(each))) > 1), " ".join(said)) or prompt.strip()
     bare = _POLITE.sub("", _plain(told), count=1).strip() or _plain(told)
     short = first_words(bare, _TITLE_WORDS)[:_LONGEST_TITLE].strip(" ,;:-")
     short = short[:-1] if short.endswith(".") and not short.endswith("..") else short
@@ -106,18 +109,18 @@ def text_of(work: Work) -> str:
     """What was asked, done and achieved, in a few sentences."""
     parts = [f"Asked: {_ended(work.goal)}", _did(work.acts), *_went_wrong(work.mishaps)]
     if work.decisions:
-        parts.append(f"Decided: {cut(work.decisions[0], 120)}")
+        parts.append(f"Decided: {clip_prose(work.decisions[0], 120)}")
     ending = f"{_ENDED[work.came.ending]} ({work.came.why})."
     room = _LONGEST_TEXT - sum(len(part) + 1 for part in parts if part) - len(ending)
     if work.reply and room > 40:  # less says nothing
-        parts.append(f"The agent: {_ended(cut(work.reply, min(room - 13, _LONGEST_REPLY)))}")
+        parts.append(f"The agent: {_ended(clip_prose(work.reply, min(room - 13, _LONGEST_REPLY)))}")
     told = " ".join(part for part in parts if part)
-    return f"{cut(told, _LONGEST_TEXT - len(ending) - 1)} {ending}"
+    return f"{clip_prose(told, _LONGEST_TEXT - len(ending) - 1)} {ending}"
 
 
 def own_reply(text: str, before: int, others: Outside) -> str:
     """The sentence with which a reply says most, if it is the model's own: none that others wrote before, and no order."""
-    for sentence in sentences(prose(text)):
+    for sentence in sentences(without_fences(text)):
         bare = _plain(sentence)
         if len(bare.split()) < _FEWEST_WORDS or _HEDGES.match(bare) or bare.endswith((":", "?")) or _LISTED.match(bare):
             continue
@@ -174,7 +177,7 @@ def _went_wrong(mishaps: Sequence[Mishap]) -> list[str]:
         how = f"resolved: {', '.join(mishap.resolved[:2])}" if mishap.by is not None and mishap.resolved else ""
         if mishap.by is None:
             how = "not resolved"
-        where = cut(first_words(mishap.failed.target, 8), _LONGEST_COMMAND)
+        where = clip_prose(first_words(mishap.failed.target, 8), _LONGEST_COMMAND)
         told.append(f"Trouble: {mishap.failed.verdict.kind} at `{where}`{f' ({how})' if how else ''}.")
     return told
 

@@ -26,6 +26,7 @@ from hotset.nouns.memory import MemoryId, Trust
 from hotset.sealing import seal
 from hotset.sources.memory.disclosing.telling import unmarked
 from hotset.sources.memory.naming import ids_in
+from hotset.text.clip import clip
 from hotset.tokens import count
 
 NAME = "CONTINUITY.md"
@@ -397,5 +398,4 @@ def _digest(text: str, bullet: str) -> Iterator[str]:
 
 def _tellable(line: str) -> str:
     plain = " ".join(_UNSEEN.sub(" ", seal(line).text).split())
-    shown = plain if len(plain) <= _MOST_OF_LINE else plain[: _MOST_OF_LINE - 1] + "…"
-    return unmarked(shown)
+    return unmarked(clip(plain, _MOST_OF_LINE))

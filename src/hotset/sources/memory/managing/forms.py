@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import log
 
 from hotset.nouns.memory import Arrangement, Layer, Memory, MemoryKind, Uses
-from hotset.sources.memory.encoding.words import telling
+from hotset.text.terms import topic_words
 
 RARE = 0.75
 """From this mass on a memory is shown one form better than its age says: the quarter that tells most."""
@@ -54,7 +54,7 @@ def mass(memory: Memory, frequencies: Frequencies) -> float:
     """How much it tells: the share of memories, from 0 to 1, whose words are fewer or more common than its own."""
     if not frequencies.edges:
         return 0.0
-    weight = _weight(frozenset(telling(memory.text)), frequencies.words, frequencies.memories)
+    weight = _weight(frozenset(topic_words(memory.text)), frequencies.words, frequencies.memories)
     return bisect_left(frequencies.edges, weight) / len(frequencies.edges)
 
 
@@ -64,7 +64,7 @@ def frequencies(memories: Iterable[Memory]) -> Frequencies:
     numbers: dict[str, int] = {}
     read: list[tuple[int, ...]] = []
     for memory in memories:
-        words = frozenset(telling(memory.text))
+        words = frozenset(topic_words(memory.text))
         counted.update(words)
         read.append(tuple(sorted(numbers.setdefault(word, len(numbers)) for word in words)))
     worth = [_worth(counted[word], len(read)) for word in numbers]

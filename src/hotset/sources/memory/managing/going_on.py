@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from hotset.nouns.memory import Episode, Memory, MemoryKind, MemoryLink, Relation, Standing
 from hotset.nouns.page import SessionId
 from hotset.sources.memory.encoding.encode import ledger_id
-from hotset.sources.memory.encoding.words import telling
 from hotset.sources.memory.managing.versions import RULES, following
+from hotset.text.terms import topic_words
 
 _SHARED = 0.5  # of a ledger's files that are changed again
 _SAME_GOAL = 0.6  # of the telling words of both goals
@@ -50,7 +50,7 @@ def _goes_on(episode: Memory, ledger: Memory) -> bool:
     again = sum(any(_is_one(path, other) for other in episode.detail.artifacts) for path in files)
     if files and again >= _SHARED * len(files):
         return True
-    one, other = set(telling(ledger.title.removeprefix("Unfinished: "))), set(telling(episode.detail.goal))
+    one, other = set(topic_words(ledger.title.removeprefix("Unfinished: "))), set(topic_words(episode.detail.goal))
     both = len(one & other)
     return both >= _FEWEST_WORDS and both >= _SAME_GOAL * min(len(one), len(other))
 

@@ -28,10 +28,10 @@ from hotset.nouns.memory import (
 )
 from hotset.sources.memory.disclosing.telling import one_line
 from hotset.sources.memory.encoding.taint import is_plain_check
-from hotset.sources.memory.encoding.words import telling
 from hotset.sources.memory.managing.steps import command_of, is_lasting_file, is_risky, step_of
 from hotset.sources.memory.managing.versions import RULES
 from hotset.sources.memory.naming import memory_id
+from hotset.text.terms import topic_words
 from hotset.tokens import count
 
 LEAST_SURE = 0.8
@@ -269,7 +269,7 @@ def _short(path: str) -> str:
 
 
 def _words(goal: str) -> list[str]:
-    return list(telling(goal[:_MOST_GOAL]))
+    return list(topic_words(goal[:_MOST_GOAL]))
 
 
 def _session(episode: Memory) -> str:

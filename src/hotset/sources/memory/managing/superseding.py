@@ -16,12 +16,12 @@ from hotset.sources.memory.managing.wording import (
     in_order,
     of_two_things,
     shared,
-    stem,
     telling_words,
     wording,
 )
 from hotset.sources.memory.naming import is_same
 from hotset.store.port import Store
+from hotset.text.stems import root
 
 Similar = Callable[[Memory], Sequence[Memory]]
 """Memories that speak of the same, the nearest first."""
@@ -101,7 +101,7 @@ def judge(earlier: Memory, later: Memory, *, nearest: bool = False) -> Verdict:
 def subject_of(memory: Memory) -> frozenset[str]:
     """The words of what it is about; empty where it does not say."""
     named = memory.detail.subject if isinstance(memory.detail, Fact) else ""
-    return frozenset(stem(word) for word in telling_words(named))
+    return frozenset(root(word) for word in telling_words(named))
 
 
 class _Table:

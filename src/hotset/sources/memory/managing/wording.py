@@ -6,20 +6,14 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from hotset.text.stems import root
+from hotset.text.stops import STATEMENT
+
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+(?:[.,]\d+)*|[^\W\d_a-zA-Z]+")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*(?=[^\w]|[a-zA-Z%]{1,4}\b|$)")
 _NAME = re.compile(r"`[^`\n]{1,80}`|[\w./-]*(?:[a-z][A-Z]|\w[_/.]\w)[\w./-]*|(?<=[a-z,;:] )[A-Z][\w+#-]*|[A-Z]{2,}\w*")
 _MOST_READ = 4000  # characters of a text; what decides whether two agree stands early
-_ENDINGS = ("ies", "ing", "ed", "es", "s")
-_SHORTEST_STEM = 3
 
-_COMMON = """
-a an the of to in on at for from by with about into over as is are was were be been being am do does did done have has had
-i me my mine we us our ours you your he she it its they them their this that these those there here and or but if then so
-than which who whom whose what when where why how all any some such can could will would shall should may might must just
-also very too please let lets s t d ll ve re m don doesn isn aren wasn won ok okay right yes
-"""
-_STOP = frozenset(_COMMON.split())
 _NEGATIONS = re.compile(
     r"\b(?:not|never|no|none|neither|nor|without|cannot|avoid|stop|n't|don'?t|doesn'?t|isn'?t|won'?t|must ?n'?t)\b"
 )
@@ -73,7 +67,7 @@ class Wording:
 def wording(text: str) -> Wording:
     read = text[:_MOST_READ]
     lower = read.lower()
-    order = tuple(dict.fromkeys(stem(word) for word in telling_words(read)))
+    order = tuple(dict.fromkeys(root(word) for word in telling_words(read)))
     return Wording(
         words=frozenset(order),
         order=order,
@@ -87,16 +81,9 @@ def wording(text: str) -> Wording:
 
 def telling_words(text: str) -> list[str]:
     """In their order and as they stand, in lower case: without those that stand in every text."""
-    return [word for piece in _PIECE.findall(text) if (word := piece.lower()) not in _STOP and (len(word) > 1 or word.isdigit())]
-
-
-def stem(word: str) -> str:
-    """`merging`, `merged` and `merges` are one word. Rough, and the same for everybody."""
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
-            kept = word[: -len(ending)]
-            return kept[:-1] if len(kept) > _SHORTEST_STEM and kept[-1] == kept[-2] and kept[-1] not in "sl" else kept.rstrip("e")
-    return word.rstrip("e") if len(word) > _SHORTEST_STEM else word
+    return [
+        word for piece in _PIECE.findall(text) if (word := piece.lower()) not in STATEMENT and (len(word) > 1 or word.isdigit())
+    ]
 
 
 def shared(one: Wording, other: Wording) -> float:
@@ -145,4 +132,4 @@ def conflict(one: Wording, other: Wording) -> bool:
     )
 
 
-_OPPOSITES = [tuple(stem(word) for word in pair.split("/")) for pair in _PAIRS.split()]
+_OPPOSITES = [tuple(root(word) for word in pair.split("/")) for pair in _PAIRS.split()]

@@ -12,7 +12,7 @@ from hotset.nouns.memory import Episode
 from hotset.nouns.page import Kind, Page, SessionId
 from hotset.sources.memory.recalling.recall import SAID, Recalled, best_stretch, heading, says_something, speaker_of
 from hotset.store.port import Store, Where
-from hotset.window.slice.words import Term, terms
+from hotset.text.terms import Term, terms
 
 WHY = "said where something else was found"
 

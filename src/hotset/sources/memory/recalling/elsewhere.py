@@ -16,7 +16,7 @@ from hotset.sources.memory.recalling.asked_of import asks_the_model
 from hotset.sources.memory.recalling.beside import as_recalled, said_near, turns_of
 from hotset.sources.memory.recalling.recall import Asking, Recall, Recalled
 from hotset.store.port import Store
-from hotset.window.slice.words import terms
+from hotset.text.terms import terms
 
 WHY = "said in a session that may be about it"
 

@@ -43,7 +43,7 @@ from hotset.sources.memory.recalling.weights import DEFAULT, Weights
 from hotset.sources.memory.recalling.when import Spoken, spoken
 from hotset.sources.memory.recalling.why import Chosen, day, why
 from hotset.store.port import Store, Where
-from hotset.window.slice.words import Term, hits, lowered, terms
+from hotset.text.terms import Term, first_hits, terms
 
 SAID = "said"
 """The kind of what is no memory, but somebody's words."""
@@ -204,8 +204,7 @@ def heading(text: str) -> str:
 
 
 def _shared(text: str, wanted: Sequence[Term]) -> float:
-    low = lowered(text)
-    return sum(term.weight for term in wanted if next(hits(text, low, term), None) is not None)
+    return sum(term.weight for _, term in first_hits(text, wanted))
 
 
 def _setting(asking: Asking, query: str, meant: Spoken, task: Task) -> Setting:

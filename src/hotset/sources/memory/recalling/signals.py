@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from hotset.index.analysis import CHAT
 from hotset.index.port import Index
 from hotset.nouns.finding import Filter, Hit, Query, Sort
 from hotset.nouns.memory import MemoryKind
 from hotset.nouns.page import Kind
 from hotset.sources.memory.entries import WINDOW, said_by
+from hotset.text.sentences import SENTENCE_END
+from hotset.text.stops import CHAT
 
 if TYPE_CHECKING:
     from hotset.index.embed.wordwise import Wordwise
@@ -25,10 +26,8 @@ TALK_KINDS: Mapping[str, int] = {Kind.PROMPT: 50, Kind.RESPONSE: 25}
 _WINDOWS = 25
 _MEMORIES = 30
 _CLOSE = 0.45  # cosine that counts where no telling word is shared: see `sources.history.finding`
-_CHAT = frozenset(CHAT.split())
 _WORD = re.compile(r"\S+")
 _EDGES = re.compile(r"^\W+|\W+$")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _OWN_STATEMENT = re.compile(r"\b(?:I|I'm|I've|I'd|my|My|we|We|our|Our)\b")
 _NUMBER = re.compile(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|once|twice|first|second|third|couple|few)\b", re.IGNORECASE
@@ -82,7 +81,7 @@ class Found:
 def telling(query: str) -> str:
     """The words of a question that tell it from others; all of them, where none does. Quotes are no condition here."""
     words = query.replace('"', " ")
-    kept = [word for word in _WORD.findall(words) if _EDGES.sub("", word).lower() not in _CHAT]
+    kept = [word for word in _WORD.findall(words) if _EDGES.sub("", word).lower() not in CHAT]
     return " ".join(kept) or " ".join(words.split())
 
 
@@ -151,7 +150,8 @@ def has_number(text: str) -> bool:
 
 def own_statements(text: str) -> float:
     """How much somebody tells of themselves, from 0 to 1: sentences in the first person that are no questions."""
-    told = sum(1 for each in _SENTENCE.split(text) if _OWN_STATEMENT.search(each) and not each.rstrip().endswith("?"))
+    spoken = (each for line in text.split("\n") for each in SENTENCE_END.split(line))
+    told = sum(1 for each in spoken if _OWN_STATEMENT.search(each) and not each.rstrip().endswith("?"))
     return min(1.0, told / _ENOUGH_TOLD)
 
 

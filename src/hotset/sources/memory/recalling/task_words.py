@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 
 from hotset.nouns.memory import Task
+from hotset.text.words import UNSPACED
 
 
 def phrases(text: str) -> str:
@@ -24,7 +25,7 @@ def _phrase(phrase: str) -> str:
 
 
 _GAP = r"\s+"
-_WITHOUT_SPACES = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+_WITHOUT_SPACES = re.compile(f"[{UNSPACED}]")
 
 
 def _part(word: str) -> str:

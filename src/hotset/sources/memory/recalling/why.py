@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from hotset.nouns.memory import Memory, MemoryKind, Standing, Uses
 from hotset.sources.memory.recalling.ranking import DAY, Setting
 from hotset.sources.memory.recalling.when import Spoken
-from hotset.window.slice.words import Term, hits, lowered
+from hotset.text.terms import Term, first_hits
+from hotset.text.words import lowered
 
 _WORD = re.compile(r"[\w'-]*\w")
 _MOST_WORDS = 5
@@ -78,8 +79,7 @@ def _of_memory(chosen: Chosen, setting: Setting) -> Iterator[str]:
 def _shared(text: str, wanted: tuple[Term, ...]) -> list[str]:
     """The words of the text by which it was found, as they stand there."""
     low = lowered(text)
-    found = (next(hits(text, low, term), None) for term in wanted)
-    words = (_WORD.match(low, at) for at in found if at is not None)
+    words = (_WORD.match(low, at) for at, _ in first_hits(text, wanted))
     return list(dict.fromkeys(word[0] for word in words if word))[:_MOST_WORDS]
 
 

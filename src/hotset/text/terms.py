@@ -6,8 +6,12 @@ import math
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+
+from hotset.text.stems import singular, stem
+from hotset.text.stops import QUESTION, REQUEST
+from hotset.text.words import humps, lowered
 
 _MOST_TERMS = 24
 _MOST_HITS = 2000  # of one term in one text: one that stands everywhere tells nothing
@@ -17,22 +21,9 @@ _SATURATION, _LENGTH = 1.2, 0.6  # BM25's k1 and b; a little less of b, because 
 
 _NAME = re.compile(r"[\w$./@#:-]*[\w$]")
 _PHRASE = re.compile(r'"([^"]{3,200})"')
+_TOPIC_WORD = re.compile(r"[^\W\d_][\w'\u2019-]*[^\W_]|[^\W\d_]{2,}")
+_LONGEST_TOPIC_WORD = 40
 _PART = re.compile(r"[^\W\d_]+|\d+")
-_HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^A-Za-z]+")
-_ENDINGS = ("ations", "ation", "ings", "ing", "ers", "ies", "ied", "ed", "es", "er", "s", "e", "y")
-_LEAST_STEM = 4
-_COMMON = frozenset(
-    re.findall(
-        r"\S+",
-        """
-    a about above after again all also am an and any are as at be because been before being below between both but by can could
-    did do does doing down during each few find for from further give had has have having he her here hers him his how i if in
-    into is it its itself just let me more most my no nor not now of off on once only or other our out over own please same she
-    should show so some such tell than that the their them then there these they this those through to too under until up us use
-    used using very was we were what when where which while who whom why will with would you your
-    """,
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +42,14 @@ def terms(question: str) -> tuple[Term, ...]:
     return tuple(Term(*pair) for pair in ranked[:_MOST_TERMS])
 
 
-def lowered(text: str) -> str:
-    """In lower case, with every character at its place: one capital letter alone would become two."""
-    return text.replace("\u0130", "i").lower()
+def topic_words(text: str) -> Iterator[str]:
+    """Words by which two texts are known to be about the same, with repetitions: in small letters, plurals as one."""
+    for found in _TOPIC_WORD.finditer(text):
+        word = found.group().lower().replace("\u2019", "'").removesuffix("'s")
+        if len(word) > 2 and word not in REQUEST and len(word) <= _LONGEST_TOPIC_WORD:  # shorter ones tell nothing
+            one = singular(word)
+            if one not in REQUEST:
+                yield one
 
 
 def hits(text: str, low: str, term: Term) -> Iterator[int]:
@@ -67,6 +63,14 @@ def hits(text: str, low: str, term: Term) -> Iterator[int]:
             found += 1
             yield at
         at = low.find(word, at + len(word))
+
+
+def first_hits(text: str, wanted: Iterable[Term]) -> Iterator[tuple[int, Term]]:
+    """Each term that stands in the text, with where it first does."""
+    low = lowered(text)
+    for term in wanted:
+        if (at := next(hits(text, low, term), None)) is not None:
+            yield at, term
 
 
 def ranked(text: str, starts: Sequence[int], wanted: Sequence[Term]) -> list[tuple[float, int]]:
@@ -84,19 +88,11 @@ def ranked(text: str, starts: Sequence[int], wanted: Sequence[Term]) -> list[tup
     return sorted(((score, block) for block, score in scores.items()), key=lambda pair: (-pair[0], pair[1]))
 
 
-def stem(word: str) -> str:
-    """The word without its ending, as far as that leaves a word to tell it by."""
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _LEAST_STEM:
-            return word.removesuffix(ending)
-    return word
-
-
 def _weighed(question: str) -> Iterator[tuple[str, float]]:
     for phrase in _PHRASE.findall(question):
         yield lowered(" ".join(phrase.split())), _PHRASE_WEIGHT
     words = list(_words(question))
-    telling = [pair for pair in words if pair[0] not in _COMMON]
+    telling = [pair for pair in words if pair[0] not in QUESTION]
     for word, weight in telling or words:
         yield (stem(word) if weight < _NAME_WEIGHT else word), weight
 
@@ -113,7 +109,7 @@ def _words(question: str) -> Iterator[tuple[str, float]]:
 def _split(part: str) -> Iterator[str]:
     """`parseCall` in its parts; scripts that put no space between words in pairs of signs."""
     if part.isascii():
-        yield from _HUMPS.findall(part)
+        yield from humps(part) or (part,)
     elif part[0] >= "\u2e80" and len(part) > 2:
         yield from (part[at : at + 2] for at in range(len(part) - 1))
     else:
