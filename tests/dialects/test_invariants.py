@@ -10,8 +10,8 @@ from random import Random
 import pytest
 
 from hotset.dialects import DIALECTS
-from hotset.dialects.images import size_of
-from hotset.dialects.invariants import INVARIANTS, beyond, explain
+from hotset.dialects.parts import size_of
+from hotset.dialects.rules import INVARIANTS, beyond, explain
 from hotset.nouns.message import DialectName
 from tests.campaign import sample
 from tests.dialects import recordings

@@ -1,13 +1,18 @@
-"""Bytes to nouns and back: one adapter for each wire format."""
+"""Bytes to nouns and back: a package for each wire format, and their registry."""
 
 from __future__ import annotations
 
-from hotset.dialects.anthropic import Anthropic
-from hotset.dialects.openai_chat import OpenAIChat
-from hotset.dialects.openai_responses import OpenAIResponses
+from hotset.dialects import anthropic, chat, responses
 from hotset.dialects.port import Dialect, Dialects
 
-__all__ = ["DIALECTS", "Dialect", "Dialects"]
+__all__ = ["DEFAULT", "DIALECTS", "Dialect", "Dialects"]
 
-_every: tuple[Dialect, ...] = (OpenAIChat(), OpenAIResponses(), Anthropic())
-DIALECTS: Dialects = {each.name: each for each in _every}
+DEFAULT: Dialect = chat
+"""What is spoken where nothing tells which dialect it is: most servers know it."""
+
+_EVERY: tuple[Dialect, ...] = (
+    chat,
+    anthropic,
+    responses,
+)
+DIALECTS: Dialects = {each.name: each for each in _EVERY}

@@ -16,13 +16,14 @@ from urllib.parse import urlsplit
 import msgspec
 
 from hotset.config import Config
-from hotset.dialects.port import Dialect
+from hotset.dialects.port import Deferral, Dialect
 from hotset.nouns.link import Link
 from hotset.nouns.message import Loading, Request, ToolSpec
 from hotset.nouns.page import Chain
+from hotset.nouns.tool import Deferring
 from hotset.nouns.window import Hidden
 from hotset.store.port import Store
-from hotset.window.deferring import is_taken, words_for
+from hotset.window.deferring import words_for
 
 _MOST_KNOWN = 2048
 
@@ -54,7 +55,7 @@ class Deferrals:
 
     def allowed(self, request: Request, dialect: Dialect, upstream: str) -> bool:
         """May tools be deferred in this request?"""
-        taken = is_taken(self._mode, request.dialect, self._hosts.get(upstream, ""), request.model)
+        taken = is_taken(self._mode, dialect.deferral, self._hosts.get(upstream, ""), request.model)
         return taken and (upstream, request.model) not in self._refused and dialect.can_defer(request)
 
     def refused(self, upstream: str, model: str) -> None:
@@ -108,6 +109,13 @@ class Deferrals:
         self._known.move_to_end(chain)
         while len(self._known) > _MOST_KNOWN:
             self._known.popitem(last=False)
+
+
+def is_taken(mode: Deferring, deferral: Deferral | None, host: str, model: str) -> bool:
+    """True where tools may be deferred for this model, behind this host."""
+    if mode is not Deferring.AUTO or deferral is None:
+        return mode is Deferring.ON
+    return deferral.host == host.lower() and deferral.models.match(model) is not None
 
 
 def names(chains: Iterable[Chain]) -> list[Chain]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock
 
 from hotset import tokens
-from hotset.dialects.images import size_of
+from hotset.dialects.parts import size_of
 from hotset.nouns.link import Link, link
 from hotset.nouns.message import Message, Part, Request
 from hotset.nouns.page import ROOT, Chain, Kind

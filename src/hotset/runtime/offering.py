@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import msgspec
 
 from hotset import tokens
-from hotset.dialects.view import OWN_SEARCH
+from hotset.dialects.port import OWN_SEARCH
 from hotset.nouns.link import Link
 from hotset.nouns.message import Loading, Request, ToolSpec
 from hotset.nouns.page import ROOT, Chain, Kind, Role

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from hotset.dialects.invariants import beyond
 from hotset.dialects.port import Dialect
+from hotset.dialects.rules import beyond
 from hotset.index.port import Index
 from hotset.nouns.finding import Hits
 from hotset.nouns.knobs import Prefetch, Prefetching

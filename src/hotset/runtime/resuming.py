@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from threading import Lock
 
+from hotset.dialects.change import resume
 from hotset.dialects.port import Dialect
-from hotset.dialects.resuming import resumed
-from hotset.nouns.message import DialectName, Request
+from hotset.nouns.message import Request
 from hotset.nouns.page import Chain
 from hotset.nouns.window import Hidden
 from hotset.store.port import Store
@@ -36,13 +36,13 @@ class Resuming:
 
     def body(self, request: Request, dialect: Dialect, store: Store) -> bytes | None:
         """What to send for a request that continues such a reply; None where it goes out as it is."""
-        if request.dialect is not DialectName.OPENAI_RESPONSES or not request.previous:
+        if not dialect.previous_field or not request.previous:
             return None
         name = _name(request.previous)
         with self._lock:
             row = self._known.get(name)
         row = row or store.table([name]).hidden.get(name)
-        return resumed(request, dialect, row.instead.decode(), row.after) if row is not None else None
+        return resume(request, dialect, row.instead.decode(), row.after) if row is not None else None
 
 
 def _name(id: str) -> Chain:

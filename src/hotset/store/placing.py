@@ -6,11 +6,12 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from hotset.dialects import DEFAULT
 from hotset.errors import NotFound
 from hotset.nouns.bill import Summary
 from hotset.nouns.deposit import Answered, Asked, Billed, Deposit, Erased, Gisted, Hid, Kept, Noted, Planned, Remembered
 from hotset.nouns.link import Link, link
-from hotset.nouns.message import DialectName, Part
+from hotset.nouns.message import Part
 from hotset.nouns.page import ROOT, Chain, Digest, Page, PageId, Role, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import WHOLE, Spot, Stub
@@ -150,7 +151,7 @@ def _noted(noted: Noted, look: Lookup) -> tuple[Writing, Kept]:
         _unused_id(f"key:{noted.key}", look),
         noted.key,
         noted.agent,
-        DialectName.OPENAI_CHAT,
+        DEFAULT.name,
         noted.time,
         noted.key[:_TITLE_CHARS],
     )

@@ -252,7 +252,7 @@ def explain(status: int, body: bytes) -> int | None:
     """The rule that an error reply is about, by its code, then its type, then its text; None where it is another matter."""
     if status < 400:
         return None
-    tree = wire.as_object(wire.lenient(body))
+    tree = wire.lenient_object(body)
     error = wire.as_object(tree.get("error")) or tree
     details = wire.as_object(error.get("details"))
     for name in (details.get("error_code"), error.get("error_code"), error.get("code"), error.get("type")):

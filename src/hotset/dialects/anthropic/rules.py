@@ -1,7 +1,7 @@
 """Anthropic's rules, applied to a request and to what was changed in it.
 
-What the rules ask of a message is worked out once for its bytes (`_Said`). The rules themselves are applied to a conversation
-every time; most look only at the few messages that hold something for them.
+What the rules ask of a message is worked out once for its bytes (`_MessageFacts`). The rules themselves are applied to a
+conversation every time; most look only at the few messages that hold something for them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from hotset.dialects import envelope, wire
-from hotset.dialects.checks_recall import Recall
-from hotset.dialects.images import size_of_source
-from hotset.dialects.invariants import broken
+from hotset.dialects import envelope, parts, wire
+from hotset.dialects.anthropic.parse import image
+from hotset.dialects.cache import FactCache
 from hotset.dialects.port import Violation
+from hotset.dialects.rules import broken
 from hotset.nouns.message import Request, Tool
 
 _MAX_BODY = 32_000_000
@@ -31,34 +31,6 @@ _USUAL = frozenset({"text", "tool_use", "tool_result"})
 _THINKING = ("thinking", "redacted_thinking")
 _REPLY_ONLY = ("index", "partial_json", "parsed_output")
 _FREE_IN_THREADS = frozenset({"messages", "stream", "max_tokens", "thread", "metadata"})
-
-
-def check(request: Request, original: Request | None, recall: Recall[_Said] | None = None) -> tuple[Violation, ...]:
-    """`recall` is where what is known of messages is remembered: where everybody's is, unless told otherwise."""
-    recall = recall or _RECALL
-    now = _Conversation(request, recall.of(request.messages))
-    found = [
-        *_pairs(now),
-        *_unique_ids(now),
-        *_server_results(now),
-        *_thinking_on(now),
-        *_thinking_off(now),
-        *_marks(now),
-        *_tools(now),
-        *_empty(now),
-        *_system_first(now),
-        *_counts(now),
-        *_images(now),
-        *_size(request),
-    ]
-    if original is not None and original is not request:
-        found += _changes(now, _Conversation(original, recall.of(original.messages)))
-    return tuple(found)
-
-
-def fresh_recall() -> Recall[_Said]:
-    """A memory that knows no message."""
-    return Recall(_understood)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +60,7 @@ class _Block:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _MessageFacts:
     """What the rules ask of one message. Places are told from the message on."""
 
     role: str
@@ -120,7 +92,7 @@ class _Turn:
     """Messages of one role that follow each other: the provider reads them as one."""
 
     role: str
-    said: list[tuple[int, _Said]]
+    said: list[tuple[int, _MessageFacts]]
     """Each with its number."""
 
     @property
@@ -147,7 +119,7 @@ class _Turn:
 @dataclass(frozen=True)
 class _Conversation:
     request: Request
-    messages: list[_Said]
+    messages: list[_MessageFacts]
 
     @cached_property
     def outer(self) -> envelope.Envelope:
@@ -171,7 +143,7 @@ class _Conversation:
     @cached_property
     def latest_answer(self) -> _Turn | None:
         """The last of `answers`, without a look at the others."""
-        said: list[tuple[int, _Said]] = []
+        said: list[tuple[int, _MessageFacts]] = []
         for index in range(len(self.messages) - 1, -1, -1):
             role = self.messages[index].role
             if role == "assistant":
@@ -181,7 +153,7 @@ class _Conversation:
         return _Turn("assistant", said[::-1]) if said else None
 
     @cached_property
-    def unusual(self) -> list[tuple[int, _Said]]:
+    def unusual(self) -> list[tuple[int, _MessageFacts]]:
         return [(index, said) for index, said in enumerate(self.messages) if not said.is_usual]
 
     @property
@@ -205,15 +177,15 @@ class _Conversation:
         return {name for said in self.messages for name in said.names}
 
 
-def _placed(messages: Iterable[tuple[int, _Said]]) -> Iterator[tuple[str, _Block]]:
+def _placed(messages: Iterable[tuple[int, _MessageFacts]]) -> Iterator[tuple[str, _Block]]:
     """Every block with its place in the body."""
     for index, said in messages:
         for block in said.blocks:
             yield f"messages.{index}{block.place}", block
 
 
-def _understood(raw: bytes) -> _Said:
-    tree = wire.as_object(wire.lenient(raw))
+def _facts(raw: bytes) -> _MessageFacts:
+    tree = wire.lenient_object(raw)
     role, content = wire.as_text(tree.get("role")), tree.get("content")
     trees = list(_trees(content)) if role in _SPEAKING else []
     blocks = tuple(_block(place, each) for place, each in trees)
@@ -223,7 +195,7 @@ def _understood(raw: bytes) -> _Said:
     empty = tuple(_missing(role, content)) if role in _SPEAKING else ()
     extra = tuple(f"{place}.{name}" for place, each in trees for name in _of_replies(each))
     is_usual = all(block.type in _USUAL for block in blocks)
-    return _Said(
+    return _MessageFacts(
         role=role,
         blocks=blocks,
         uses=tuple(block.id for block in uses),
@@ -239,7 +211,29 @@ def _understood(raw: bytes) -> _Said:
     )
 
 
-_RECALL = fresh_recall()
+FACTS = FactCache(_facts)
+
+
+def check(request: Request, original: Request | None = None, facts: FactCache[_MessageFacts] = FACTS) -> tuple[Violation, ...]:
+    """`facts` remembers what is known of messages."""
+    now = _Conversation(request, facts.of(request.messages))
+    found = [
+        *_pairs(now),
+        *_unique_ids(now),
+        *_server_results(now),
+        *_thinking_on(now),
+        *_thinking_off(now),
+        *_marks(now),
+        *_tools(now),
+        *_empty(now),
+        *_system_first(now),
+        *_counts(now),
+        *_images(now),
+        *_size(request),
+    ]
+    if original is not None and original is not request:
+        found += _changes(now, _Conversation(original, facts.of(original.messages)))
+    return tuple(found)
 
 
 def _trees(content: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -284,8 +278,10 @@ def _images_in(place: str, block: dict[str, Any]) -> Iterator[tuple[str, int]]:
         yield from ((at, _longer_side(each)) for at, each in _trees(block.get("content"), place) if each.get("type") == "image")
 
 
-def _longer_side(image: dict[str, Any]) -> int:
-    return max(size_of_source(image.get("source")) or (0, 0))
+def _longer_side(block: dict[str, Any]) -> int:
+    part = image(wire.as_object(block.get("source")))
+    size = parts.size_of(part.content) if part is not None and part.media != parts.URI else None
+    return max(size or (0, 0))
 
 
 def _missing(role: str, content: Any) -> Iterator[tuple[str, str]]:
@@ -322,7 +318,7 @@ def _pairs(now: _Conversation) -> Iterator[Violation]:
             yield from _results_called(turn, set(turns[index - 1].uses) if index else set())
 
 
-def _is_paired(messages: Sequence[_Said]) -> bool:
+def _is_paired(messages: Sequence[_MessageFacts]) -> bool:
     """Do roles alternate, and does each message answer the very calls of the one before? Nearly every conversation is so."""
     role = ""
     asked: tuple[str, ...] = ()
@@ -448,7 +444,7 @@ def _deferred(tools: Sequence[Tool]) -> Iterator[Violation]:
 
 def _if_deferred(raw: bytes) -> dict[str, Any]:
     """The tool's fields, where it is deferred."""
-    tree = wire.as_object(wire.lenient(raw)) if b"defer_loading" in raw else {}
+    tree = wire.lenient_object(raw) if b"defer_loading" in raw else {}
     return tree if tree.get("defer_loading") is True else {}
 
 
