@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -37,6 +37,13 @@ _TEXT_KINDS = {Role.SYSTEM: Kind.SYSTEM, Role.USER: Kind.PROMPT, Role.ASSISTANT:
 
 def message(role: Role, raw: bytes, parts: Sequence[Part], span: Span | None, *, aside: bool = False) -> Message:
     return Message(role, raw, tuple(parts), essence(role, parts), aside or role is Role.SYSTEM, span)
+
+
+def has_block(message: Mapping[str, Any], types: Collection[str], field: str = "") -> bool:
+    """True where a message, as a program has it, holds a block of one of these types, or one with this field."""
+    content = message.get("content")
+    blocks = [block for block in content if isinstance(block, Mapping)] if isinstance(content, Sequence) else []
+    return any(block.get("type") in types or (field and field in block) for block in blocks)
 
 
 def text(role: Role, said: str) -> Part:

@@ -223,17 +223,17 @@ class Dialect(Protocol):
         """True where tools of these names may be offered: the client offers some itself and lets the model choose, wants no
         structured output, is not just probing, and the provider holds no part of the conversation."""
 
-    def can_defer(self, request: Request) -> bool:
+    def can_defer(self, request: Request, /) -> bool:
         """True where tools that are found later can be called by their own names, without a change to what the provider has
         cached: the dialect has a form for it, and nothing in the client's request stands in its way."""
 
     def answer(self, results: Sequence[Answer]) -> tuple[bytes, ...]:
         """The messages, raw, that answer our own calls."""
 
-    def referred(self, raw: bytes) -> tuple[str, ...]:
+    def referred(self, raw: bytes, /) -> tuple[str, ...]:
         """The tools that a message of ours made callable, as `answer` gives it and `Hidden` holds it."""
 
-    def spelled_out(self, raw: bytes, words: Mapping[str, str]) -> bytes:
+    def spelled_out(self, raw: bytes, words: Mapping[str, str], /) -> bytes:
         """A message of a turn with us, as `Hidden` holds it, for an upstream that cannot defer tools: it says in words what it
         made callable, by the name of each tool. Unchanged where it made nothing callable."""
 
@@ -255,7 +255,7 @@ class Dialect(Protocol):
     def compose(self, system: Any, messages: Sequence[Any]) -> dict[str, Any]:
         """The fields of a body that hold a conversation; no system text where `system` is empty."""
 
-    def length_field(self, upstream: str) -> str:
+    def length_field(self, upstream: str, /) -> str:
         """The field that bounds the length of a reply, as this upstream knows it."""
 
     def headers(self, key: str) -> Headers:

@@ -47,10 +47,7 @@ class IndexMap:
 
     def meet(self, index: int, *, hidden: bool) -> None:
         """Something new has this number in this round."""
-        if hidden:
-            self._hidden.add(index)
-        else:
-            self._hidden.discard(index)
+        self._hidden = self._hidden | {index} if hidden else self._hidden - {index}
 
     def of(self, index: int) -> int | None:
         """None for what is hidden. What once has a place keeps it."""
@@ -99,7 +96,7 @@ class Editor(ABC):
         """What the client gets of an event now."""
 
     @abstractmethod
-    def end(self, last: Round) -> bytes:
+    def end(self, last: Round, /) -> bytes:
         """What was held back, as the end of the turn."""
 
     @abstractmethod
@@ -107,11 +104,11 @@ class Editor(ABC):
         """The event that tells of an upstream's refusal."""
 
     @abstractmethod
-    def observe(self, reply: Reply, body: bytes) -> Round:
+    def observe(self, reply: Reply, body: bytes, /) -> Round:
         """A round, from the reply that was read from its bytes."""
 
     @abstractmethod
-    def merge(self, bodies: Sequence[bytes], last: Round) -> bytes:
+    def merge(self, bodies: Sequence[bytes], last: Round, /) -> bytes:
         """One document out of those of all rounds."""
 
     @abstractmethod
@@ -223,15 +220,13 @@ def view_turn(editor: Editor, read: Callable[..., Reply], *, streamed: bool) -> 
     return (StreamView if streamed else DocumentView)(editor, lambda body: read(body, streamed=streamed))
 
 
-def observed(reply: Reply, ours: Container[str], raws: tuple[bytes, ...], *, foreign: bool) -> Round:
-    calls = tuple(
-        OwnCall(part.call, part.tool, part.content) for message in reply.messages for part in message.parts if is_ours(part, ours)
-    )
+def observed(reply: Reply, ours: Container[str], raws: tuple[bytes, ...]) -> Round:
+    """A round of these messages; every call that is not ours is foreign."""
+    said = [part for message in reply.messages for part in message.parts if is_call(part)]
+    mine = [part for part in said if part.tool in ours and part.media == parts.JSON]
+    calls = tuple(OwnCall(part.call, part.tool, part.content) for part in mine)
+    foreign = len(mine) < len(said)
     return Round(calls, foreign, raws, reply.usage, reply.complete, reply.stop, reply.response_id)
-
-
-def is_ours(part: Part, ours: Container[str]) -> bool:
-    return is_call(part) and part.tool in ours and part.media == parts.JSON
 
 
 def is_call(part: Part) -> bool:
@@ -272,6 +267,20 @@ def with_sum(usage: bytes, rounds: Sequence[Any]) -> bytes:
     for each in rounds:
         total = summed(total, wire.as_object(each))
     return exchanged(usage, {"hotset": wire.encode({"calls": len(rounds), **total})})
+
+
+def merge_lists(bodies: Sequence[bytes], name: str, is_own: Callable[[dict[str, Any]], bool]) -> dict[str, bytes]:
+    """The fields of one document out of those of all rounds: the list under `name` without our calls, and the usage."""
+    raws = [raw for body in bodies for raw in wire.elements_of(wire.member_of(body, name))]
+    return {name: wire.array_of(raw for raw in raws if not is_own(wire.lenient_object(raw)))} | merge_usage(bodies)
+
+
+def merge_usage(bodies: Sequence[bytes]) -> dict[str, bytes]:
+    """The usage of several documents as a field of their last; none where it tells of none, or is the only one."""
+    usages = [wire.lenient_object(body).get("usage") for body in bodies]
+    if len(bodies) == 1 or not wire.as_object(usages[-1]):
+        return {}
+    return {"usage": with_sum(wire.member_of(bodies[-1], "usage"), usages)}
 
 
 def one_after_another(rounds: Sequence[Round], answers: Sequence[Sequence[bytes]]) -> Iterator[bytes]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hotset.dialects import parts
 from hotset.dialects.anthropic.change import (
     answer,
     can_defer,
@@ -67,8 +68,7 @@ def compose(system: Any, messages: Sequence[Any]) -> dict[str, Any]:
     return ({"system": system} if system else {}) | {"messages": messages}
 
 
-def length_field(upstream: str) -> str:
-    del upstream
+def length_field(_upstream: str) -> str:
     return "max_tokens"
 
 
@@ -78,9 +78,7 @@ def headers(key: str) -> Headers:
 
 
 def claims(message: Mapping[str, Any]) -> bool:
-    content = message.get("content")
-    blocks = [block for block in content if isinstance(block, Mapping)] if isinstance(content, Sequence) else []
-    return any(block.get("type") in _BLOCKS or "cache_control" in block for block in blocks)
+    return parts.has_block(message, _BLOCKS, "cache_control")
 
 
 def said_in(document: Mapping[str, Any]) -> list[Any] | None:

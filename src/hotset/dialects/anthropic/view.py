@@ -10,7 +10,7 @@ from hotset.dialects import wire
 from hotset.dialects.anthropic.reply import read, refuse
 from hotset.dialects.port import Round, TurnView
 from hotset.dialects.sse import SseFrame, event
-from hotset.dialects.view import Editor, exchanged, in_one_message, is_call, is_ours, observed, view_turn, with_sum
+from hotset.dialects.view import Editor, exchanged, in_one_message, merge_lists, observed, view_turn, with_sum
 from hotset.nouns.link import Link
 from hotset.nouns.message import Reply
 from hotset.nouns.window import Hidden
@@ -58,31 +58,17 @@ class _Editor(Editor):
         refusal = wire.encode(tree) if is_own else refuse(status, f"The upstream answered with status {status}.")
         return event(refusal, "error")
 
-    def observe(self, reply: Reply, body: bytes) -> Round:
-        del body
-        found = [part for message in reply.messages for part in message.parts if is_call(part)]
-        foreign = any(not is_ours(part, self.ours) for part in found)
+    def observe(self, reply: Reply, _body: bytes) -> Round:
         raws = tuple(raw for message in reply.messages if (raw := _with_blocks(_sendable(message.raw))))
-        return observed(reply, self.ours, raws, foreign=foreign)
+        return observed(reply, self.ours, raws)
 
     def merge(self, bodies: Sequence[bytes], last: Round) -> bytes:
         """The last document under the first one's name, with the blocks of all of them but our calls."""
-        trees = [wire.lenient_object(body) for body in bodies]
-        blocks = [
-            raw
-            for body, tree in zip(bodies, trees, strict=True)
-            for raw, block in zip(
-                wire.elements_of(wire.member_of(body, "content")), wire.as_list(tree.get("content")), strict=False
-            )
-            if not _is_own(wire.as_object(block), self.ours)
-        ]
-        values = {"content": wire.array_of(blocks)}
-        if (stop := _stop(trees[-1].get("stop_reason"), last)) is not None:
+        values = merge_lists(bodies, "content", lambda block: _is_own(block, self.ours))
+        if (stop := _stop(wire.lenient_object(bodies[-1]).get("stop_reason"), last)) is not None:
             values["stop_reason"] = wire.encode(stop)
         if len(bodies) > 1:
-            values["id"] = wire.encode(trees[0].get("id"))
-            if wire.as_object(trees[-1].get("usage")):
-                values["usage"] = with_sum(wire.member_of(bodies[-1], "usage"), [tree.get("usage") for tree in trees])
+            values["id"] = wire.encode(wire.lenient_object(bodies[0]).get("id"))
         return exchanged(bodies[-1], values)
 
     def conceal(self, rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hotset.dialects import parts
 from hotset.dialects.chat.change import (
     answer,
     can_defer,
@@ -59,10 +60,8 @@ def headers(key: str) -> Headers:
 
 
 def claims(message: Mapping[str, Any]) -> bool:
-    content = message.get("content")
-    blocks = [block for block in content if isinstance(block, Mapping)] if isinstance(content, Sequence) else []
     is_told = message.get("role") in _ROLES or bool(_FIELDS & message.keys())
-    return is_told or any(block.get("type") in _BLOCKS for block in blocks)
+    return is_told or parts.has_block(message, _BLOCKS)
 
 
 def said_in(document: Mapping[str, Any]) -> list[Any] | None:

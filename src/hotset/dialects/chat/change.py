@@ -60,21 +60,18 @@ def say(text: str) -> Message:
     return understand(change.user_message(text))
 
 
-def can_defer(request: Request) -> bool:
+def can_defer(_request: Request) -> bool:
     """Never: the dialect has no form for it."""
-    del request
     return False
 
 
-def referred(raw: bytes) -> tuple[str, ...]:
+def referred(_raw: bytes) -> tuple[str, ...]:
     """None: without deferred tools no message makes one callable."""
-    del raw
     return ()
 
 
-def spelled_out(raw: bytes, words: Mapping[str, str]) -> bytes:
+def spelled_out(raw: bytes, _words: Mapping[str, str]) -> bytes:
     """Unchanged, as no message makes a tool callable."""
-    del words
     return raw
 
 

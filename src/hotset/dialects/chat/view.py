@@ -15,7 +15,7 @@ from hotset.dialects import wire
 from hotset.dialects.chat.reply import read, refuse
 from hotset.dialects.port import Round, TurnView
 from hotset.dialects.sse import SseFrame, event
-from hotset.dialects.view import Editor, exchanged, in_one_message, is_call, is_ours, observed, view_turn, with_sum
+from hotset.dialects.view import Editor, exchanged, in_one_message, merge_usage, observed, view_turn, with_sum
 from hotset.nouns.link import Link
 from hotset.nouns.message import Reply
 from hotset.nouns.window import Hidden
@@ -125,16 +125,12 @@ class _Editor(Editor):
         refusal = wire.encode(tree) if tree.get("error") else refuse(status, f"The upstream answered with status {status}.")
         return event(refusal)
 
-    def observe(self, reply: Reply, body: bytes) -> Round:
-        del body
+    def observe(self, reply: Reply, _body: bytes) -> Round:
         mine = self.ours if len(reply.messages) == 1 else frozenset[str]()
-        found = [part for message in reply.messages for part in message.parts if is_call(part)]
-        foreign = any(not is_ours(part, mine) for part in found)
-        return observed(reply, mine, tuple(message.raw for message in reply.messages if not message.aside), foreign=foreign)
+        return observed(reply, mine, tuple(message.raw for message in reply.messages if not message.aside))
 
     def merge(self, bodies: Sequence[bytes], last: Round) -> bytes:
         """The last document under the first one's name, with the texts of all of them and none of our calls."""
-        trees = [wire.lenient_object(body) for body in bodies]
         choices = [raw for body in bodies for raw in wire.elements_of(wire.member_of(body, "choices"))[:1]]
         said = exchanged(
             choices[-1], {"message": _merged([wire.member_of(raw, "message") or b"{}" for raw in choices], self.ours)}
@@ -143,9 +139,8 @@ class _Editor(Editor):
             said = exchanged(said, {"finish_reason": wire.encode(stop)})
         values = {"choices": b"[" + said + b"]"}
         if len(bodies) > 1:
-            values |= {name: wire.encode(trees[0][name]) for name in _FRAME if name in trees[0]}
-            if wire.as_object(trees[-1].get("usage")):
-                values["usage"] = with_sum(wire.member_of(bodies[-1], "usage"), [tree.get("usage") for tree in trees])
+            first = wire.lenient_object(bodies[0])
+            values |= {name: wire.encode(first[name]) for name in _FRAME if name in first} | merge_usage(bodies)
         return exchanged(bodies[-1], values)
 
     def conceal(self, rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:
@@ -313,7 +308,5 @@ def _without(raw: bytes, is_own: Callable[[dict[str, Any]], bool]) -> bytes:
     shown = [call for call in calls if not is_own(wire.lenient_object(call))]
     if len(shown) == len(calls):
         return raw
-    left["tool_calls"] = wire.array_of(shown)
-    if not shown:
-        del left["tool_calls"]
-    return wire.encode({name: msgspec.Raw(value) for name, value in left.items()})
+    left |= {"tool_calls": wire.array_of(shown) if shown else b""}
+    return wire.encode({name: msgspec.Raw(value) for name, value in left.items() if value})

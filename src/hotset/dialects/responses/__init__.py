@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hotset.dialects import parts
 from hotset.dialects.chat import headers
 from hotset.dialects.chat.reply import refuse
 from hotset.dialects.port import Deferral
@@ -52,15 +53,12 @@ def compose(system: Any, messages: Sequence[Any]) -> dict[str, Any]:
     return ({"instructions": system} if system else {}) | {"input": messages}
 
 
-def length_field(upstream: str) -> str:
-    del upstream
+def length_field(_upstream: str) -> str:
     return "max_output_tokens"
 
 
 def claims(message: Mapping[str, Any]) -> bool:
-    content = message.get("content")
-    blocks = [block for block in content if isinstance(block, Mapping)] if isinstance(content, Sequence) else []
-    return "type" in message or any(block.get("type") in _BLOCKS for block in blocks)
+    return "type" in message or parts.has_block(message, _BLOCKS)
 
 
 def said_in(document: Mapping[str, Any]) -> list[Any] | None:

@@ -20,7 +20,7 @@ from hotset.dialects.port import OWN_SEARCH, OwnCall, Round, TurnView
 from hotset.dialects.responses.change import SEARCH_CALL
 from hotset.dialects.responses.reply import read
 from hotset.dialects.sse import SseFrame, event
-from hotset.dialects.view import Editor, error_of, exchanged, observed, view_turn, with_sum
+from hotset.dialects.view import Editor, error_of, exchanged, merge_lists, observed, view_turn, with_sum
 from hotset.nouns.link import Link
 from hotset.nouns.message import Reply
 from hotset.nouns.tool import FIND_TOOLS
@@ -78,8 +78,8 @@ class _Editor(Editor):
         self._shown = self._number
         return frame.saying(data)
 
-    def end(self, last: Round) -> bytes:
-        del last  # an event that ends a response says how it ended, not why
+    def end(self, _last: Round) -> bytes:
+        """An event that ends a response says how it ended, not why."""
         return b"".join(frame.saying(self._ending(data)) for frame, data in self.held)
 
     def error(self, status: int, body: bytes) -> bytes:
@@ -110,23 +110,12 @@ class _Editor(Editor):
         raws = tuple(raw for raw, item in items if is_stored or not _is_bare(item))
         foreign = any(not _is_own(item, self.ours) for item in _for_the_client([item for _, item in items]))
         searches = tuple(_search(item) for _, item in items if item.get("type") == SEARCH_CALL and _is_own(item, self.ours))
-        said = observed(reply, self.ours, raws, foreign=foreign)
-        return replace(said, calls=(*searches, *said.calls)) if searches else said
+        said = observed(reply, self.ours, raws)
+        return replace(said, calls=(*searches, *said.calls), foreign=foreign)
 
-    def merge(self, bodies: Sequence[bytes], last: Round) -> bytes:
+    def merge(self, bodies: Sequence[bytes], _last: Round) -> bytes:
         """The last document, with the items of all of them but our calls."""
-        del last
-        trees = [wire.lenient_object(body) for body in bodies]
-        items = [
-            raw
-            for body in bodies
-            for raw in wire.elements_of(wire.member_of(body, "output"))
-            if not _is_own(wire.lenient_object(raw), self.ours)
-        ]
-        values = {"output": wire.array_of(items)}
-        if len(bodies) > 1 and wire.as_object(trees[-1].get("usage")):
-            values["usage"] = with_sum(wire.member_of(bodies[-1], "usage"), [tree.get("usage") for tree in trees])
-        return exchanged(bodies[-1], values)
+        return exchanged(bodies[-1], merge_lists(bodies, "output", lambda item: _is_own(item, self.ours)))
 
     def conceal(self, rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:
         """Our calls and their answers stand again where they stood: before the item that the client saw next.
