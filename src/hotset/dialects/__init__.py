@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hotset.dialects import anthropic, chat, responses
-from hotset.dialects.port import Dialect, Dialects
+from hotset.dialects.port import Dialect, Dialects, Invariant
 
-__all__ = ["DEFAULT", "DIALECTS", "Dialect", "Dialects"]
+__all__ = ["DEFAULT", "DIALECTS", "INVARIANTS", "Dialect", "Dialects"]
 
 DEFAULT: Dialect = chat
 """What is spoken where nothing tells which dialect it is: most servers know it."""
@@ -16,3 +16,15 @@ _EVERY: tuple[Dialect, ...] = (
     responses,
 )
 DIALECTS: Dialects = {each.name: each for each in _EVERY}
+
+_OF_ALL = Invariant(
+    25,
+    "all",
+    "An error is told by its code or type; its wording may change. Enforced by `explain`, not by a check of requests.",
+    "",
+)
+INVARIANTS = {
+    each.number: each
+    for each in sorted((*(rule for dialect in _EVERY for rule in dialect.invariants), _OF_ALL), key=lambda rule: rule.number)
+}
+"""Every provider's rules, by number."""

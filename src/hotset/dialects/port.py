@@ -119,11 +119,26 @@ class Mark(Flag):
 
 
 @dataclass(frozen=True, slots=True)
+class Invariant:
+    """A provider rule that a changed request must never break."""
+
+    number: int
+    provider: str
+    rule: str
+    text: str
+    """The provider's error text when it is broken, with gaps."""
+    codes: tuple[str, ...] = ()
+    """Error codes that mean this rule and no other."""
+    pattern: str = ""
+    """What its error text looks like; the wording may change, so codes come first."""
+
+
+@dataclass(frozen=True, slots=True)
 class Violation:
     """A provider rule that a request breaks."""
 
     invariant: int
-    """Its number in `dialects.rules.INVARIANTS`."""
+    """Its number in `dialects.INVARIANTS`."""
     where: str
     """The place in the body, as the provider would write it: `messages.3.content.0`."""
     text: str
@@ -164,6 +179,8 @@ class Dialect(Protocol):
     """The same behind the provider's base URL, which may end before the version: `/v1/messages`."""
     models: tuple[str, ...]
     """Words in the names of models that are most often spoken to in it."""
+    invariants: tuple[Invariant, ...]
+    """The rules that `check` applies."""
     reply_field: str
     """The field without which a document is no reply."""
     defaults: Mapping[str, Any]

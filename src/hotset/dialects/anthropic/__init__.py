@@ -22,10 +22,10 @@ from hotset.dialects.anthropic.change import (
 )
 from hotset.dialects.anthropic.parse import CACHE, parse, understand
 from hotset.dialects.anthropic.reply import mark, read, refuse
-from hotset.dialects.anthropic.rules import check
+from hotset.dialects.anthropic.rules import INVARIANTS, check
 from hotset.dialects.anthropic.view import view
 from hotset.dialects.envelope import render
-from hotset.dialects.port import Deferral
+from hotset.dialects.port import Deferral, Invariant
 from hotset.nouns.call import Headers
 from hotset.nouns.message import DialectName
 
@@ -61,6 +61,7 @@ _BLOCKS = frozenset(
 )
 """Blocks that only this dialect has."""
 
+invariants: tuple[Invariant, ...] = INVARIANTS
 is_quick = CACHE.bodies.is_quick
 
 
@@ -101,6 +102,7 @@ __all__ = [
     "endpoint",
     "headers",
     "injectable",
+    "invariants",
     "is_quick",
     "length_field",
     "mark",

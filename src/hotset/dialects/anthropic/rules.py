@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 from hotset.dialects import envelope, parts, wire
 from hotset.dialects.anthropic.parse import image
 from hotset.dialects.cache import FactCache
-from hotset.dialects.port import Violation
-from hotset.dialects.rules import broken
+from hotset.dialects.port import Invariant, Violation
+from hotset.dialects.rules import broken_rule
 from hotset.nouns.message import Request, Tool
 
 _MAX_BODY = 32_000_000
@@ -31,6 +32,147 @@ _USUAL = frozenset({"text", "tool_use", "tool_result"})
 _THINKING = ("thinking", "redacted_thinking")
 _REPLY_ONLY = ("index", "partial_json", "parsed_output")
 _FREE_IN_THREADS = frozenset({"messages", "stream", "max_tokens", "thread", "metadata"})
+
+INVARIANTS = (
+    Invariant(
+        1,
+        "anthropic",
+        "Every tool_use has its tool_result in the next message.",
+        "{where}: `tool_use` ids were found without `tool_result` blocks immediately after: {ids}."
+        " Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+        pattern=r"`tool_use` ids were found without `tool_result`",
+    ),
+    Invariant(
+        2,
+        "anthropic",
+        "Every tool_result has its tool_use in the previous message.",
+        "{where}: unexpected `tool_use_id` found in `tool_result` blocks: {id}."
+        " Each `tool_result` block must have a corresponding `tool_use` block in the previous message.",
+        pattern=r"unexpected `tool_use_id` found in `tool_result`",
+    ),
+    Invariant(
+        3,
+        "anthropic",
+        "The results of parallel calls stand together in one turn, before any other block.",
+        "{where}: `tool_use` ids were found without `tool_result` blocks immediately after: {ids}."
+        " Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+    ),
+    Invariant(
+        4,
+        "anthropic",
+        "The ids of tool_use blocks are unique.",
+        "{where}: `tool_use` ids must be unique",
+        pattern=r"`tool_use` ids must be unique",
+    ),
+    Invariant(
+        5,
+        "anthropic",
+        "A server tool's result follows its server_tool_use in the same message, untouched.",
+        "{where}: unexpected `tool_use_id` found in `{type}` blocks: {id}."
+        " Each `{type}` block must have a corresponding `server_tool_use` block before it.",
+        pattern=r"unexpected `tool_use_id` found in `\w+_tool_result`|corresponding `(?:server_tool_use|\w+_tool_result)`",
+    ),
+    Invariant(
+        6,
+        "anthropic",
+        "Thinking in the latest assistant message stays as it was, in order.",
+        "{where}: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified."
+        " These blocks must remain as they were in the original response.",
+        pattern=r"blocks in the latest assistant message cannot be modified|Invalid `signature` in `thinking` block",
+    ),
+    Invariant(
+        7,
+        "anthropic",
+        "With thinking on, the assistant turn that called the last tools starts with thinking.",
+        "{where}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{type}`. When `thinking` is enabled,"
+        " a final `assistant` message must start with a thinking block"
+        " (preceeding the lastmost set of `tool_use` and `tool_result` blocks).",
+        pattern=r"Expected `thinking` or `redacted_thinking`, but found",
+    ),
+    Invariant(
+        8,
+        "anthropic",
+        "With thinking off, a final assistant message holds no thinking.",
+        "{where}: When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`.",
+        pattern=r"When thinking is disabled, an `assistant` message",
+    ),
+    Invariant(
+        9,
+        "anthropic",
+        "At most 4 blocks over tools, system and messages carry cache_control.",
+        "A maximum of 4 blocks with cache_control may be provided. Found {count}.",
+        pattern=r"A maximum of \d+ blocks with cache_control",
+    ),
+    Invariant(
+        10,
+        "anthropic",
+        "Tool names are unique, every tool that is referred to is declared in this request, and of those that are deferred"
+        " none is marked for the cache, none is a search, and not all are.",
+        "{problem}",
+        codes=("tool_name_conflict", "tool_reference_unresolved", "available_tools_limit_exceeded"),
+        pattern=r"Tool names must be unique|Tool reference '.*' (?:not found|has no corresponding)|have defer_loading set"
+        r"|cannot have (?:both )?defer_loading",
+    ),
+    Invariant(
+        11,
+        "anthropic",
+        "No message and no text block is empty, and no block carries what only replies carry.",
+        "{where}: {problem}",
+        pattern=r"must have non-empty content|text content blocks must|Extra inputs are not permitted"
+        r"|does not match any of the expected tags",
+    ),
+    Invariant(
+        12,
+        "anthropic",
+        "The system prompt stands at the top level; a system message never opens the conversation.",
+        "{where}: use the top-level 'system' parameter for the initial system prompt",
+        pattern=r"use the top-level '?`?system",
+    ),
+    Invariant(
+        13,
+        "anthropic",
+        "A request has at most 100,000 messages; no assistant message begins or ends it that its client did not put there.",
+        "{where}: {problem}",
+        pattern=r"prefill|too many messages|must use the \"user\" role|must end with a user message",
+    ),
+    Invariant(
+        14,
+        "anthropic",
+        "At most 100 images, none beyond 8000 pixels, nor beyond 2000 where there are more than 20.",
+        "{where}: {problem}",
+        pattern=r"image dimensions exceed|[Tt]oo many images|image exceeds",
+    ),
+    Invariant(
+        15,
+        "anthropic",
+        "The body is at most 32 MB, the prompt no longer than the window.",
+        "Request exceeds the maximum size: {size} bytes > {limit} maximum",
+        codes=("request_too_large", "request_body_too_large_after_decoding"),
+        pattern=r"prompt is too long|exceeds the maximum size|input length and `max_tokens` exceed",
+    ),
+    Invariant(
+        16,
+        "anthropic",
+        "A compaction block stays where it was, with its content, signature and tool changes.",
+        "{where}: {problem}",
+        codes=(
+            "compaction_block_misplaced",
+            "compaction_block_ambiguous",
+            "compaction_content_mismatch",
+            "compaction_signature_invalid",
+            "compaction_tool_changes_mismatch",
+            "compaction_incomplete_turn",
+        ),
+    ),
+    Invariant(
+        17,
+        "anthropic",
+        "In a thread, every field but the messages stays what the thread was made with.",
+        "{where}: differs from the value stored with the thread",
+        codes=("thread_fingerprint_mismatch",),
+    ),
+)
+broken = broken_rule(INVARIANTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +269,9 @@ class _Conversation:
 
     @cached_property
     def turns(self) -> list[_Turn]:
-        turns: list[_Turn] = []
-        for index, said in enumerate(self.messages):
-            if said.role not in _SPEAKING:
-                continue  # a system message does not part a call from its result
-            if not turns or turns[-1].role != said.role:
-                turns.append(_Turn(said.role, []))
-            turns[-1].said.append((index, said))
-        return turns
+        # A system message does not part a call from its result.
+        speaking = ((index, said) for index, said in enumerate(self.messages) if said.role in _SPEAKING)
+        return [_Turn(role, list(run)) for role, run in groupby(speaking, lambda each: each[1].role)]
 
     @cached_property
     def answers(self) -> list[_Turn]:

@@ -21,10 +21,10 @@ from hotset.dialects.chat.change import (
 )
 from hotset.dialects.chat.parse import CACHE, parse, understand
 from hotset.dialects.chat.reply import mark, read, refuse
-from hotset.dialects.chat.rules import check
+from hotset.dialects.chat.rules import INVARIANTS, check
 from hotset.dialects.chat.view import view
 from hotset.dialects.envelope import render
-from hotset.dialects.port import Deferral
+from hotset.dialects.port import Deferral, Invariant
 from hotset.nouns.call import Headers
 from hotset.nouns.message import DialectName
 
@@ -43,6 +43,7 @@ _BLOCKS = frozenset(("image_url", "input_audio", "file"))
 _FIELDS = frozenset(("tool_calls", "tool_call_id", "function_call", "refusal", "audio"))
 _ROLES = frozenset(("tool", "function"))
 
+invariants: tuple[Invariant, ...] = INVARIANTS
 is_quick = CACHE.bodies.is_quick
 
 
@@ -84,6 +85,7 @@ __all__ = [
     "endpoint",
     "headers",
     "injectable",
+    "invariants",
     "is_quick",
     "length_field",
     "mark",

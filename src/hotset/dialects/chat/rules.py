@@ -11,8 +11,8 @@ from typing import Any
 
 from hotset.dialects import wire
 from hotset.dialects.cache import FactCache
-from hotset.dialects.port import Violation
-from hotset.dialects.rules import broken
+from hotset.dialects.port import Invariant, Violation
+from hotset.dialects.rules import broken_rule
 from hotset.nouns.message import Message, Request
 from hotset.nouns.page import Kind
 
@@ -23,6 +23,48 @@ _GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?(?![\d.])")
 _DEFERS_FROM = (5, 4)
 _SIGNATURES = (b"thought_signature", b"__thought__", b"reasoning_details")
 """How gateways write a thought signature: Gemini's own field, inside the call's id, among reasoning."""
+
+INVARIANTS = (
+    Invariant(
+        18,
+        "openai-chat",
+        "An assistant message with tool_calls is followed by a tool message for every id.",
+        "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'."
+        " The following tool_call_ids did not have response messages: {ids}",
+        pattern=r"must be followed by tool messages responding to each",
+    ),
+    Invariant(
+        19,
+        "openai-chat",
+        "A tool message answers a tool call of the assistant message before it.",
+        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+        pattern=r"messages with role 'tool' must be a response",
+    ),
+    Invariant(
+        22,
+        "openai",
+        "A function's name has 1 to 64 of a-z, A-Z, 0-9, _ and -; tools are deferred only from gpt-5.4 on, and only beside"
+        " a tool_search; one that the provider runs has a deferred tool to find.",
+        "{problem}",
+        pattern=r"string does not match pattern|Invalid '(?:tools|messages|input)\[.*name'"
+        r"|defer_loading|tools\.tool_search",
+    ),
+    Invariant(
+        23,
+        "mistral",
+        "The last message is the user's or a tool's.",
+        "Expected last role to be one of: [tool, user] but got {role}",
+        pattern=r"Expected last role",
+    ),
+    Invariant(
+        24,
+        "gemini",
+        "Every function call of the current turn comes back with its thought signature.",
+        "Function call is missing a thought_signature in functionCall parts. ({where})",
+        pattern=r"missing a `?thought_signature",
+    ),
+)
+broken = broken_rule(INVARIANTS)
 
 
 def _facts(raw: bytes) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from hotset.dialects import parts
 from hotset.dialects.chat import headers
 from hotset.dialects.chat.reply import refuse
-from hotset.dialects.port import Deferral
+from hotset.dialects.port import Deferral, Invariant
 from hotset.dialects.responses.change import (
     answer,
     can_defer,
@@ -25,7 +25,7 @@ from hotset.dialects.responses.change import (
 )
 from hotset.dialects.responses.parse import CACHE, parse, render, understand
 from hotset.dialects.responses.reply import mark, read
-from hotset.dialects.responses.rules import check
+from hotset.dialects.responses.rules import INVARIANTS, check
 from hotset.dialects.responses.view import view
 from hotset.nouns.message import DialectName
 
@@ -46,6 +46,7 @@ previous_field = "previous_response_id"
 
 _BLOCKS = frozenset(("input_text", "output_text", "input_image", "input_file"))
 
+invariants: tuple[Invariant, ...] = INVARIANTS
 is_quick = CACHE.bodies.is_quick
 
 
@@ -81,6 +82,7 @@ __all__ = [
     "endpoint",
     "headers",
     "injectable",
+    "invariants",
     "is_quick",
     "length_field",
     "mark",

@@ -11,10 +11,29 @@ from typing import Any
 
 from hotset.dialects import wire
 from hotset.dialects.cache import FactCache
+from hotset.dialects.chat.rules import INVARIANTS as SHARED
 from hotset.dialects.chat.rules import deferral_checked, names_checked
-from hotset.dialects.port import Violation
-from hotset.dialects.rules import broken
+from hotset.dialects.port import Invariant, Violation
+from hotset.dialects.rules import broken_rule
 from hotset.nouns.message import Request
+
+INVARIANTS = (
+    Invariant(
+        20,
+        "openai-responses",
+        "Every call item has its output item, and every output its call, by call_id.",
+        "{problem}",
+        pattern=r"No tool (?:output|call) found for",
+    ),
+    Invariant(
+        21,
+        "openai-responses",
+        "A reasoning item is followed by the item it led to, and that item keeps its reasoning.",
+        "{problem}",
+        pattern=r"was provided without its required",
+    ),
+)
+broken = broken_rule((*SHARED, *INVARIANTS))
 
 _PAIRED = {
     "function_call": "function_call_output",
