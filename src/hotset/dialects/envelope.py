@@ -83,7 +83,7 @@ def opened(body: bytes, messages: str, cache: MessageCache | None = None) -> Env
 
 
 _latest: deque[Envelope] = deque(maxlen=4)
-"""Bodies that were opened a moment ago: the rules are held frontst the very bytes that were parsed."""
+"""Bodies that were opened a moment ago: the rules are held against the very bytes that were parsed."""
 
 _LARGEST_LATEST = 1 << 20
 

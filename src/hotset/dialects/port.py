@@ -79,7 +79,7 @@ class TurnView(Protocol):
 
     @property
     def stopped(self) -> bool:
-        """How this round ended has come, and nobody waits for an answer of ours to it; only counts and an end mark may follow."""
+        """How this round ended has come, and no answer of ours is awaited; only counts and an end mark may follow."""
 
     def take(self, chunk: bytes) -> bytes:
         """Bytes of the upstream's reply as they come, to bytes for the client now. After `round`: of the next round."""

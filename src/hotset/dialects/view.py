@@ -163,7 +163,7 @@ class StreamView(_View):
     def round(self) -> Round:
         self._go_on()
         rest = self._frames.rest()
-        # Half an event is of no use to anybody; it is only relayed where everything is.
+        # Half an event is of no use; it is only relayed where everything is.
         if rest is not None and (self._editor.plain or _is_whole(rest.data)):
             self._late += self._editor.show(rest)
         return self._observe()

@@ -48,7 +48,7 @@ class _Editor(Editor):
 
     def end(self, last: Round) -> bytes:
         if last.calls and not last.complete:
-            # It broke off before its last event: how the turn would have ended nobody knows.
+            # It broke off before its last event: how the turn would have ended is not known.
             return b"".join(each for each in self.held if isinstance(each, bytes))
         return b"".join(each if isinstance(each, bytes) else self._ending(each, last) for each in self.held)
 

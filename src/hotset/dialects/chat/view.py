@@ -116,7 +116,7 @@ class _Editor(Editor):
     def end(self, last: Round) -> bytes:
         shown = self._released()
         if last.calls and not last.complete:
-            # It broke off before its last event: how the turn would have ended nobody knows.
+            # It broke off before its last event: how the turn would have ended is not known.
             return shown + b"".join(chunk.frame.saying(data) for chunk, data in self.held if not chunk.is_end)
         return shown + b"".join(chunk.frame.saying(self._ending(chunk, data, last)) for chunk, data in self.held)
 
