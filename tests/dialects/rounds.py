@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from hotset.dialects import DIALECTS
-from hotset.dialects.view import Round, View
+from hotset.dialects.port import Round, TurnView
 from hotset.nouns.message import Answer, DialectName, Part
 from hotset.nouns.page import Kind
 from hotset.testing.upstream import Call, Fault, Say
@@ -39,7 +39,7 @@ def reply(name: DialectName, say: Say, number: int, *, streamed: bool, faults: S
 class Told:
     """A turn that is over."""
 
-    view: View
+    view: TurnView
     client: bytes
     """All that the client got."""
     rounds: tuple[Round, ...]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotset.dialects import DIALECTS
-from hotset.dialects.view import OWN_SEARCH
+from hotset.dialects.port import OWN_SEARCH
 from hotset.nouns.message import Answer, DialectName, Loading, ToolSpec
 from hotset.nouns.page import Kind
 from hotset.nouns.tool import FIND_TOOLS

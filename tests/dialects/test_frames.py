@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hotset.dialects import sse
-from hotset.dialects.frames import Frames
+from hotset.dialects.sse import Frames
 
 BODY = b'\xef\xbb\xbf: awake\n\nevent: a\ndata: {"n":1,\ndata: "x":"y"}\nid: 7\n\n\n\ndata:two\n\nevent: last\ndata: three'
 

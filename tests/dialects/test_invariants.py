@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from hotset.dialects import DIALECTS
-from hotset.dialects.images import size_of
-from hotset.dialects.invariants import INVARIANTS, beyond, explain
+from hotset.dialects import DIALECTS, INVARIANTS
+from hotset.dialects.parts import size_of
+from hotset.dialects.rules import beyond, explain
 from hotset.nouns.message import DialectName
 from tests.campaign import sample
 from tests.dialects import recordings
@@ -438,7 +438,7 @@ def _anthropic_error(message, code=None, type="invalid_request_error"):
     ],
 )
 def test_an_error_reply_is_traced_to_its_rule_by_code_before_text(status, body, rule):
-    assert explain(status, body.encode() if isinstance(body, str) else json.dumps(body).encode()) == rule
+    assert explain(status, body.encode() if isinstance(body, str) else json.dumps(body).encode(), INVARIANTS.values()) == rule
 
 
 @pytest.mark.parametrize("number", [number for number, rule in INVARIANTS.items() if rule.pattern])
@@ -449,7 +449,7 @@ def test_a_rule_recognises_its_own_error_text(number):
     spoiled = copy.deepcopy(base)
     fault(spoiled)
     text = next(each.text for each in dialect.check(_request(dialect, spoiled), original) if each.invariant == number)
-    assert explain(400, json.dumps({"error": {"message": text}}).encode()) == number
+    assert explain(400, json.dumps({"error": {"message": text}}).encode(), INVARIANTS.values()) == number
 
 
 _ORPHANS = {

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from hotset.dialects import DIALECTS
-from hotset.dialects.kinds import kind_of_call, kind_of_result
+from hotset.dialects.parts import kind_of_call, kind_of_result
 from hotset.nouns.message import DialectName
 from hotset.nouns.page import Kind, Role
 from tests.dialects.recordings import recording

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from hotset.dialects import DIALECTS
-from hotset.dialects.reply import Mark
+from hotset.dialects.port import Mark
 from hotset.dialects.sse import events
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.page import Kind

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hotset.dialects.splice import adjoin, elements, fields, splice
+from hotset.dialects.wire import element_spans, fields, is_all_of, splice
 from hotset.errors import Malformed
 from hotset.nouns.message import Span
 from tests.campaign import sample
@@ -44,13 +44,13 @@ def test_every_field_is_found_where_its_value_stands(tree, style):
 def test_every_element_is_found_and_they_are_known_to_be_all(array, style, front):
     body = front + json.dumps(array, **style).encode() + b" tail"
     span = Span(len(front), len(body) - 5)
-    found = elements(body, span, "a")
+    found = element_spans(body, span, "a")
     assert [json.loads(body[each.start : each.end]) for each in found] == array
-    assert adjoin(body, span, found)
+    assert is_all_of(span, found, body)
     for index in range(len(found)):
-        assert not adjoin(body, span, found[:index] + found[index + 1 :])
+        assert not is_all_of(span, found[:index] + found[index + 1 :], body)
     if len(found) > 1:
-        assert not adjoin(body, span, found[::-1])
+        assert not is_all_of(span, found[::-1], body)
 
 
 @given(body=st.binary(max_size=60), cuts=st.lists(st.integers(0, 60), max_size=8), new=st.binary(max_size=5))

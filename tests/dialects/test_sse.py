@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hotset.dialects.sse import Event, Splitter, events
+from hotset.dialects.sse import Splitter, SseEvent, events
 from hotset.errors import Malformed
 from tests.campaign import sample
 from tests.dialects import recordings
@@ -56,17 +56,17 @@ def test_a_recorded_stream_yields_the_same_events_byte_by_byte(name, file):
 @pytest.mark.parametrize(
     ("stream", "expected"),
     [
-        (b"data: a\n\n", [Event("", b"a")]),
-        (b"data:a\ndata: b\ndata\n\n", [Event("", b"a\nb\n")]),
-        (b"event: x\ndata: 1\n\ndata: 2\n\n", [Event("x", b"1"), Event("", b"2")]),
-        (b"event: x\n\ndata: 2\n\n", [Event("", b"2")]),
-        (b": hello\n\n:\n\ndata: 1\n\n", [Event("", b"1")]),
-        (b"id: 5\nretry: 3\ndata: 1\r\n\r\ndata: 2\r\r", [Event("", b"1", "5"), Event("", b"2", "5")]),
-        (b"\xef\xbb\xbfdata: 1\n\n", [Event("", b"1")]),
-        (b"data: caf\xff\n\n", [Event("", b"caf\xff")]),
-        (b"event: \xff\ndata: 1\n\n", [Event("\ufffd", b"1")]),
-        (b"data: [DONE]", [Event("", b"[DONE]")]),
-        (b"data: a\r\ndata: b\r\n\r\n", [Event("", b"a\nb")]),
+        (b"data: a\n\n", [SseEvent("", b"a")]),
+        (b"data:a\ndata: b\ndata\n\n", [SseEvent("", b"a\nb\n")]),
+        (b"event: x\ndata: 1\n\ndata: 2\n\n", [SseEvent("x", b"1"), SseEvent("", b"2")]),
+        (b"event: x\n\ndata: 2\n\n", [SseEvent("", b"2")]),
+        (b": hello\n\n:\n\ndata: 1\n\n", [SseEvent("", b"1")]),
+        (b"id: 5\nretry: 3\ndata: 1\r\n\r\ndata: 2\r\r", [SseEvent("", b"1", "5"), SseEvent("", b"2", "5")]),
+        (b"\xef\xbb\xbfdata: 1\n\n", [SseEvent("", b"1")]),
+        (b"data: caf\xff\n\n", [SseEvent("", b"caf\xff")]),
+        (b"event: \xff\ndata: 1\n\n", [SseEvent("\ufffd", b"1")]),
+        (b"data: [DONE]", [SseEvent("", b"[DONE]")]),
+        (b"data: a\r\ndata: b\r\n\r\n", [SseEvent("", b"a\nb")]),
         (b"", []),
         (b"\n\n\r\n", []),
     ],
@@ -88,7 +88,7 @@ def test_comments_that_come_for_hours_are_no_large_event():
     splitter = Splitter(max_event=1000)
     for _ in range(1000):
         assert splitter.feed(b": still here\n") == []
-    assert splitter.feed(b"data: 1\n\n") == [Event("", b"1")]
+    assert splitter.feed(b"data: 1\n\n") == [SseEvent("", b"1")]
 
 
 def test_a_line_that_arrives_in_a_hundred_thousand_pieces_takes_no_longer_than_its_bytes():
@@ -96,4 +96,4 @@ def test_a_line_that_arrives_in_a_hundred_thousand_pieces_takes_no_longer_than_i
     splitter.feed(b"data: ")
     for _ in range(100_000):
         splitter.feed(b"xx")
-    assert splitter.feed(b"\n\n") == [Event("", b"x" * 200_000)]
+    assert splitter.feed(b"\n\n") == [SseEvent("", b"x" * 200_000)]

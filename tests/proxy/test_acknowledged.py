@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from hotset.dialects import DIALECTS as EVERY
-from hotset.dialects.reply import Mark
+from hotset.dialects.port import Mark
 from hotset.dialects.sse import events
 from hotset.nouns.deposit import Answered, Asked, Deposit, Kept
 from hotset.nouns.message import DialectName

@@ -16,7 +16,7 @@ from hotset.nouns.page import ROOT
 from hotset.nouns.tool import Deferring, Tooling
 from hotset.nouns.turn import TurnId
 from hotset.nouns.window import Hidden
-from hotset.runtime.deferring import Deferrals, Recalled
+from hotset.runtime.deferring import Deferrals, Recalled, is_taken
 from hotset.runtime.planning import Planner
 from hotset.testing import RamStore
 from hotset.window.deferring import ANCHOR
@@ -24,7 +24,8 @@ from hotset.window.toolbox_tools import FIND
 from tests.proxy.shelf import Shelf
 from tests.proxy.test_toolbox import create_issue
 
-DIALECT = DIALECTS[DialectName.ANTHROPIC]
+ANTHROPIC, RESPONSES, CHAT = DialectName.ANTHROPIC, DialectName.OPENAI_RESPONSES, DialectName.OPENAI_CHAT
+DIALECT = DIALECTS[ANTHROPIC]
 SCHEMA = b'{"type":"object","properties":{"title":{"type":"string"}}}'
 ISSUE, MAIL = (ToolSpec(name, f"Does {name}.", SCHEMA, Loading.WHEN_FOUND) for name in ("github__create_issue", "post__send"))
 TOOLS = [{"name": "read_file", "input_schema": {"type": "object"}}]
@@ -180,3 +181,47 @@ def test_sessions_behind_different_upstreams_share_no_offer(tmp_path, store):
         return prepared.deferred
 
     assert [opened("One.", "gateway"), opened("Two.", "anthropic"), opened("Three.", "gateway")] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "host", "model", "taken"),
+    [
+        (ANTHROPIC, "api.anthropic.com", "claude-opus-4-5-20251101", True),
+        (ANTHROPIC, "API.Anthropic.com", "claude-sonnet-4-5", True),
+        (ANTHROPIC, "api.anthropic.com", "claude-haiku-4-5-20251001", True),
+        (ANTHROPIC, "api.anthropic.com", "claude-opus-4-7", True),
+        (ANTHROPIC, "api.anthropic.com", "claude-sonnet-5", True),
+        (ANTHROPIC, "api.anthropic.com", "claude-fable-5-1", True),
+        (ANTHROPIC, "api.anthropic.com", "claude-opus-4-20250514", False),
+        (ANTHROPIC, "api.anthropic.com", "claude-sonnet-4-0", False),
+        (ANTHROPIC, "api.anthropic.com", "claude-opus-4-1-20250805", False),
+        (ANTHROPIC, "api.anthropic.com", "claude-3-5-haiku-20241022", False),
+        (ANTHROPIC, "api.anthropic.com", "glm-5", False),
+        (ANTHROPIC, "api.z.ai", "claude-sonnet-5", False),
+        (ANTHROPIC, "api.anthropic.com.example.org", "claude-sonnet-5", False),
+        (ANTHROPIC, "", "claude-sonnet-5", False),
+        (RESPONSES, "api.openai.com", "gpt-5.4", True),
+        (RESPONSES, "api.openai.com", "gpt-5.4-mini-2026-03-05", True),
+        (RESPONSES, "api.openai.com", "gpt-5.10", True),
+        (RESPONSES, "api.openai.com", "gpt-6-astra", True),
+        (RESPONSES, "api.openai.com", "gpt-6.1", True),
+        (RESPONSES, "api.openai.com", "gpt-5.3-codex", False),
+        (RESPONSES, "api.openai.com", "gpt-5", False),
+        (RESPONSES, "api.openai.com", "gpt-4.1", False),
+        (RESPONSES, "api.openai.com", "o3", False),
+        (RESPONSES, "openrouter.ai", "gpt-5.4", False),
+        (CHAT, "api.openai.com", "gpt-5.4", False),
+        (ANTHROPIC, "api.openai.com", "claude-sonnet-5", False),
+    ],
+)
+def test_by_itself_only_the_provider_and_models_that_are_known_to_take_it(dialect, host, model, taken):
+    deferral = DIALECTS[dialect].deferral
+    assert is_taken(Deferring.AUTO, deferral, host, model) is taken
+    assert is_taken(Deferring.ON, deferral, host, model)
+    assert not is_taken(Deferring.OFF, deferral, host, model)
+
+
+def test_every_provider_says_where_that_is_written_and_when_it_was_read():
+    known = [each.deferral for each in DIALECTS.values() if each.deferral]
+    assert len(known) == 2
+    assert all("2026-" in each.source for each in known)

@@ -14,6 +14,7 @@ from hotset.nouns.page import ROOT
 from hotset.runtime.lines import Linked, Scales
 from tests.campaign import sample
 from tests.dialects.conversations import conversation
+from tests.dialects.fresh import FreshParser
 
 FIELD = {DialectName.ANTHROPIC: "messages", DialectName.OPENAI_CHAT: "messages", DialectName.OPENAI_RESPONSES: "input"}
 LONG = "word " * 2000
@@ -23,7 +24,7 @@ LARGE = "word " * 200_000
 @pytest.mark.parametrize("name", list(DialectName))
 def test_a_conversation_that_grows_forks_and_is_edited_is_linked_as_one_that_is_seen_for_the_first_time(name):
     rng = random.Random(5)
-    dialect, linked = type(DIALECTS[name])(), Linked()
+    dialect, linked = FreshParser(name), Linked()
     for _ in range(sample(40, 200)):
         whole = json.loads(conversation(name, rng))
         if not isinstance(whole[FIELD[name]], list):
@@ -39,7 +40,7 @@ def test_a_conversation_that_grows_forks_and_is_edited_is_linked_as_one_that_is_
 
 
 def test_what_was_linked_before_is_the_same_object():
-    dialect, linked = type(DIALECTS[DialectName.ANTHROPIC])(), Linked()
+    dialect, linked = FreshParser(DialectName.ANTHROPIC), Linked()
     said = [{"role": ("user", "assistant")[n % 2], "content": f"{n} {LONG}"} for n in range(5)]
     first, second = (linked.of(dialect.parse(json.dumps({"model": "m", "messages": said[:many]}).encode())) for many in (3, 5))
 
@@ -48,7 +49,7 @@ def test_what_was_linked_before_is_the_same_object():
 
 
 def test_what_is_held_of_links_is_bounded():
-    dialect, linked = type(DIALECTS[DialectName.ANTHROPIC])(), Linked()
+    dialect, linked = FreshParser(DialectName.ANTHROPIC), Linked()
     for n in range(60):
         linked.of(dialect.parse(json.dumps({"model": "m", "messages": [{"role": "user", "content": f"{n}" * 300_000}]}).encode()))
 

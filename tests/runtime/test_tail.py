@@ -10,7 +10,7 @@ import zlib
 import pytest
 
 from hotset.dialects import DIALECTS
-from hotset.dialects.reply import Mark
+from hotset.dialects.port import Mark
 from hotset.dialects.sse import events
 from hotset.nouns.message import DialectName
 from hotset.runtime.codings import salvage

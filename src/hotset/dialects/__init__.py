@@ -1,13 +1,30 @@
-"""Bytes to nouns and back: one adapter for each wire format."""
+"""Bytes to nouns and back: a package for each wire format, and their registry."""
 
 from __future__ import annotations
 
-from hotset.dialects.anthropic import Anthropic
-from hotset.dialects.openai_chat import OpenAIChat
-from hotset.dialects.openai_responses import OpenAIResponses
-from hotset.dialects.port import Dialect, Dialects
+from hotset.dialects import anthropic, chat, responses
+from hotset.dialects.port import Dialect, Dialects, Invariant
 
-__all__ = ["DIALECTS", "Dialect", "Dialects"]
+__all__ = ["DEFAULT", "DIALECTS", "INVARIANTS", "Dialect", "Dialects"]
 
-_every: tuple[Dialect, ...] = (OpenAIChat(), OpenAIResponses(), Anthropic())
-DIALECTS: Dialects = {each.name: each for each in _every}
+DEFAULT: Dialect = chat
+"""What is spoken where nothing tells which dialect it is: most servers know it."""
+
+_EVERY: tuple[Dialect, ...] = (
+    chat,
+    anthropic,
+    responses,
+)
+DIALECTS: Dialects = {each.name: each for each in _EVERY}
+
+_OF_ALL = Invariant(
+    25,
+    "all",
+    "An error is told by its code or type; its wording may change. Enforced by `explain`, not by a check of requests.",
+    "",
+)
+INVARIANTS = {
+    each.number: each
+    for each in sorted((*(rule for dialect in _EVERY for rule in dialect.invariants), _OF_ALL), key=lambda rule: rule.number)
+}
+"""Every provider's rules, by number."""

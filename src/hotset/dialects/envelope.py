@@ -9,10 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 from hotset.dialects import wire
-from hotset.dialects.memo import Memo
+from hotset.dialects.cache import KnownFront, MessageCache
 from hotset.dialects.parts import Calls
-from hotset.dialects.resent import Again
-from hotset.dialects.splice import Field, adjoin, elements, fields, splice
+from hotset.dialects.wire import Field
 from hotset.errors import Malformed
 from hotset.nouns.message import Message, Request, Span, Tool
 
@@ -24,7 +23,7 @@ Understand = Callable[[bytes, dict[str, Any], Span | None, str, Calls], Message]
 class Envelope:
     body: bytes
     fields: dict[str, Field]
-    again: Again | None = None
+    front: KnownFront | None = None
     """What an earlier body said at the same bytes."""
 
     def raw(self, name: str) -> bytes:
@@ -47,7 +46,7 @@ class Envelope:
             raise Malformed(f"the body has no {name!r}")
         if not self.body.startswith(b"[", field.value.start):
             raise Malformed(f"{name}: expected an array, got {_what(self.raw(name))}")
-        return field.value, elements(self.body, field.value, name)
+        return field.value, wire.element_spans(self.body, field.value, name)
 
     def params(self, without: Iterable[str]) -> bytes:
         """The other fields as one object, each with the bytes it came with."""
@@ -68,15 +67,15 @@ class Envelope:
         return self.body[span.start : span.end]
 
 
-def opened(body: bytes, messages: str, memo: Memo | None = None) -> Envelope:
+def opened(body: bytes, messages: str, cache: MessageCache | None = None) -> Envelope:
     """Raises `Malformed` for what is not a JSON object in valid UTF-8; `messages` names the field that is decoded later."""
     for latest in tuple(_latest):
         if latest.body is body:
             return latest
-    again = memo.bodies.find(body) if memo is not None else None
-    if again is not None and (resumed := _resumed(body, messages, again)) is not None:
+    front = cache.bodies.find(body) if cache is not None else None
+    if front is not None and (resumed := _resumed(body, messages, front)) is not None:
         return _remembered(resumed)
-    found = Envelope(body, fields(body))
+    found = Envelope(body, wire.fields(body))
     for name in found.fields:
         if name != messages:
             _check_utf8(found.raw(name), name)
@@ -95,64 +94,56 @@ def _remembered(found: Envelope) -> Envelope:
     return found
 
 
-def messages_of(outer: Envelope, name: str, understand: Understand, memo: Memo) -> tuple[Span, tuple[Message, ...]]:
+def messages_of(outer: Envelope, name: str, understand: Understand, cache: MessageCache) -> tuple[Span, tuple[Message, ...]]:
     """Where the array stands, and each of its elements understood. Raises `Malformed` for one that is not an object."""
-    again = outer.again
-    array, spans = outer.array(name) if again is None else _behind(outer, again, name)
-    found: list[Message] = list(again.messages) if again is not None else []
-    calls: Calls = dict(again.calls) if again is not None else {}
+    front = outer.front
+    array, spans = outer.array(name) if front is None else _behind(outer, front, name)
+    found: list[Message] = list(front.messages) if front is not None else []
+    calls: Calls = dict(front.calls) if front is not None else {}
     for index, span in enumerate(spans, len(found)):
         raw = outer.body[span.start : span.end]
-        message = memo.recall(raw, span, calls)
+        message = cache.recall(raw, span, calls)
         if message is None:
             message = _understood(raw, span, f"{name}.{index}", understand, calls)
-            memo.keep(message, calls)
+            cache.keep(message, calls)
         found.append(message)
     before = {each: field for each, field in outer.fields.items() if field.value.end <= array.start}
-    read = Again(tuple(found), calls, before, outer.fields[name].key, array.start)
-    memo.bodies.keep(outer.body, read, again)
+    read = KnownFront(tuple(found), calls, before, outer.fields[name].key, array.start)
+    cache.bodies.keep(outer.body, read, front)
     return array, read.messages
 
 
-def _resumed(body: bytes, name: str, again: Again) -> Envelope | None:
+def _resumed(body: bytes, name: str, front: KnownFront) -> Envelope | None:
     """The envelope of a body that is known up to the end of a message; None where it has to be read from its start."""
     # Behind an element of an array that stands in an object all JSON goes on alike, whatever that element is.
-    rest = _stand_in(name) + body[again.end :]
+    rest = b'{"%s":[{}' % name.encode() + body[front.end :]
     shift = len(body) - len(rest)
     try:
-        found = fields(rest)
+        found = wire.fields(rest)
         for each, field in found.items():
             if each != name:
                 _check_utf8(rest[field.value.start : field.value.end], each)
     except Malformed:
         return None  # read from its start, it is said what is wrong with it, and where
-    if found.keys() & again.fields.keys():
+    if found.keys() & front.fields.keys():
         return None
     own, *behind = found.items()
-    joined = {**again.fields, name: Field(again.key, Span(again.start, own[1].value.end + shift))}
-    joined.update((each, Field(_moved(field.key, shift), _moved(field.value, shift))) for each, field in behind)
-    return Envelope(body, joined, again)
+    joined = {**front.fields, name: Field(front.key, Span(front.start, own[1].value.end + shift))}
+    joined.update((each, Field(wire.moved(field.key, shift), wire.moved(field.value, shift))) for each, field in behind)
+    return Envelope(body, joined, front)
 
 
-def _behind(outer: Envelope, again: Again, name: str) -> tuple[Span, list[Span]]:
+def _behind(outer: Envelope, front: KnownFront, name: str) -> tuple[Span, list[Span]]:
     """Where the array stands, and those of its elements that are not known."""
     array = outer.fields[name].value
-    rest = b"[{}" + outer.body[again.end : array.end]
+    rest = b"[{}" + outer.body[front.end : array.end]
     shift = array.end - len(rest)
-    return array, [_moved(span, shift) for span in elements(rest, Span(0, len(rest)), name)[1:]]
-
-
-def _stand_in(name: str) -> bytes:
-    return b'{"' + name.encode() + b'":[{}'
-
-
-def _moved(span: Span, by: int) -> Span:
-    return Span(span.start + by, span.end + by)
+    return array, [wire.moved(span, shift) for span in wire.element_spans(rest, Span(0, len(rest)), name)[1:]]
 
 
 @lru_cache(maxsize=16)  # a session's tools stay the same: some 50 KB, told with every call
 def _tools(array: bytes, name: str, named: Callable[[dict[str, Any]], str]) -> tuple[Tool, ...]:
-    raws = [array[span.start : span.end] for span in elements(array, Span(0, len(array)), name)]
+    raws = [array[span.start : span.end] for span in wire.element_spans(array, Span(0, len(array)), name)]
     return tuple(Tool(named(wire.as_object(wire.decode(raw, f"{name}.{i}"))), raw) for i, raw in enumerate(raws))
 
 
@@ -177,12 +168,10 @@ def render(request: Request, wrap: Callable[[bytes], bytes] = bytes) -> bytes:
     """The body again: the same bytes where nothing changed, spliced where messages were replaced; `wrap` makes an element of
     a message that does not stand in an array."""
     body, array = request.raw, request.array
-    if _in_place(request):
-        edits = [
-            (each.span, each.raw) for each in request.messages if each.span and each.raw != body[each.span.start : each.span.end]
-        ]
-        return splice(body, edits) if edits else body
-    return splice(body, [(array, b"[" + b",".join(wrap(each.raw) for each in request.messages) + b"]")])
+    if not _in_place(request):
+        return wire.splice(body, [(array, wire.array_of(wrap(each.raw) for each in request.messages))])
+    placed = ((each.span, each.raw) for each in request.messages if each.span)
+    return wire.splice(body, [(span, raw) for span, raw in placed if raw != body[span.start : span.end]])
 
 
 def _in_place(request: Request) -> bool:
@@ -191,7 +180,7 @@ def _in_place(request: Request) -> bool:
         return False
     if request.array.start == request.array.end:
         return not spans
-    return spans == [request.array] or adjoin(request.raw, request.array, spans)
+    return spans == [request.array] or wire.is_all_of(request.array, spans, request.raw)
 
 
 def _check_utf8(value: bytes, name: str) -> None:

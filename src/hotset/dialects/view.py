@@ -2,175 +2,146 @@
 
 Such a turn is several calls upstream, *rounds*. Events are relayed at once and as they came, but for three things: what belongs
 to a call of ours is left out, what counts blocks or events is counted on, and the end of each round waits until it is known
-whether it is the end of the turn.
+whether it is the end of the turn. Here is what the dialects' views and replies share.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from hotset.dialects import parts, wire
-from hotset.dialects.frames import Frame, Frames
-from hotset.dialects.splice import fields, splice
+from hotset.dialects.port import OwnCall, Round, TurnView
+from hotset.dialects.sse import Frames, SseFrame
 from hotset.errors import Malformed
 from hotset.nouns.link import Link
-from hotset.nouns.message import Part, Reply, Span, Usage
+from hotset.nouns.message import Part, Reply, Span
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Hidden
 
 COMMENT = b": keep-alive\n\n"
 """A line of a stream that every reader skips."""
 
-OWN_SEARCH = ":tool_search"
-"""Stands among the names of our tools where the provider's own search for tools is ours to answer. No tool is called so."""
 
+@dataclass(slots=True)
+class IndexMap:
+    """Where the things that an upstream numbers stand for the client, whose numbers go on from round to round."""
 
-@dataclass(frozen=True, slots=True)
-class OwnCall:
-    """A call of one of our tools."""
-
-    id: str
-    name: str
-    arguments: bytes
-    """As the model wrote them: not necessarily JSON."""
-    searches: bool = False
-    """It is a call of the provider's own search for tools, which is answered by tools and not by words."""
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """One upstream reply of a turn, as the model said it."""
-
-    calls: tuple[OwnCall, ...] = ()
-    foreign: bool = False
-    """It also calls tools that only the client can run: the turn is the client's."""
-    raws: tuple[bytes, ...] = ()
-    """The model's messages, whole, in the form in which they are sent back upstream."""
-    usage: Usage = field(default_factory=Usage)
-    complete: bool = False
-    stop: str = ""
-    id: str = ""
-    """The provider's own name for it. Of the last round it names what the provider remembers of the whole turn."""
+    _base: int = 0
+    _next: int = 0
+    _hidden: set[int] = field(default_factory=set)
+    _known: dict[int, int] = field(default_factory=dict)
 
     @property
-    def asks(self) -> bool:
-        """The model waits for our answers, and for nothing else: the turn can go on."""
-        return self.complete and bool(self.calls) and not self.foreign and self.stop not in _CUT_SHORT
+    def hides(self) -> bool:
+        return bool(self._hidden)
+
+    def begin(self) -> None:
+        self._base = self._next
+        self._hidden.clear()
+        self._known.clear()
+
+    def meet(self, index: int, *, hidden: bool) -> None:
+        """Something new has this number in this round."""
+        self._hidden = self._hidden | {index} if hidden else self._hidden - {index}
+
+    def of(self, index: int) -> int | None:
+        """None for what is hidden. What once has a place keeps it."""
+        if index in self._hidden:
+            return None
+        if index not in self._known:
+            place = self._base + index - sum(each < index for each in self._hidden)
+            self._known[index] = self._next if place in self._known.values() else place
+            self._next = max(self._next, self._known[index] + 1)
+        return self._known[index]
 
 
-_CUT_SHORT = frozenset(
-    {
-        "max_tokens",
-        "model_context_window_exceeded",
-        "pause_turn",
-        "refusal",
-        "length",
-        "content_filter",
-        "max_output_tokens",
-    }
-)
-"""The reply ended before the model was done: its last call may be half a call, and to go on is the client's decision."""
+@dataclass(slots=True)
+class Editor(ABC):
+    """How one dialect's replies are shown. The bytes that `show` and `end` give are all that the client of a stream gets."""
 
-
-class View(Protocol):
-    """What a client sees of one turn.
-
-    - A turn without a call of ours is relayed byte for byte, each event as soon as it is whole; its end waits for `close`.
-    - Nothing is shown of our calls, nor that there was more than one round.
-    - What breaks off breaks off for the client too: an end that did not come is never made up.
-    """
-
-    @property
-    def ended(self) -> bool:
-        """The mark that ends this round's stream has come; what may come behind it says nothing more."""
-        ...
-
-    @property
-    def stopped(self) -> bool:
-        """How this round ended has come, and nobody waits for an answer of ours to it; only counts and an end mark may follow."""
-        ...
-
-    def take(self, chunk: bytes) -> bytes:
-        """Bytes of the upstream's reply as they come, to bytes for the client now. After `round`: of the next round."""
-        ...
-
-    def round(self) -> Round:
-        """The upstream's reply has ended, or broke off. Called once for each."""
-        ...
-
-    def close(self) -> bytes:
-        """The turn is over with the latest round: the rest of what the client gets of it."""
-        ...
-
-    def fail(self, status: int, body: bytes) -> bytes:
-        """The upstream refused a later round, or broke off in it: what the client gets instead of the rest."""
-        ...
-
-    @property
-    def pulse(self) -> bytes:
-        """What shows a waiting client that the turn goes on and says nothing; empty where the form has no such thing."""
-        ...
-
-    def hidden(self, answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:
-        """What later requests must be given back, for each message that the client will send again.
-
-        `answers` are the raw messages that answered each round, as far as rounds were answered; `links` the messages that
-        `dialect.read` finds in what the client saw, each at its place. Nothing where the client saw nothing of the turn.
-        """
-        ...
-
-
-class Editor(Protocol):
-    """How one dialect's events are shown. The bytes that `show` and `end` give are all that the client gets."""
-
-    plain: bool
+    ours: Container[str]
+    plain: bool = True
     """Nothing of this turn was left out or changed so far."""
-    ended: bool
-    pulse: bytes
+    ended: bool = False
+    pulse: bytes = COMMENT
+    is_first: bool = True
+    """This is the turn's first round."""
+    places: IndexMap = field(default_factory=IndexMap)
+    held: list[Any] = field(default_factory=list)
+    """The end of this round and what came behind it."""
+    earlier: list[dict[str, Any]] = field(default_factory=list)
+    """Usage of each round before this one."""
+    usage: dict[str, Any] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool:
         """An end is held back, and none of our tools was called in this round."""
-        ...
+        return bool(self.held) and not self.places.hides
 
     def begin(self) -> None:
         """Another round begins; the end that was held back is no end."""
-        ...
+        self.plain = self.ended = self.is_first = False
+        self.earlier.append(self.usage)
+        self.usage = {}
+        self.places.begin()
+        self.held.clear()
 
-    def show(self, frame: Frame) -> bytes: ...
+    @abstractmethod
+    def show(self, frame: SseFrame) -> bytes:
+        """What the client gets of an event now."""
 
-    def end(self, last: Round) -> bytes:
+    @abstractmethod
+    def end(self, last: Round, /) -> bytes:
         """What was held back, as the end of the turn."""
-        ...
 
-    def error(self, status: int, body: bytes) -> bytes: ...
+    @abstractmethod
+    def error(self, status: int, body: bytes) -> bytes:
+        """The event that tells of an upstream's refusal."""
 
-    def observe(self, reply: Reply) -> Round: ...
+    @abstractmethod
+    def observe(self, reply: Reply, body: bytes, /) -> Round:
+        """A round, from the reply that was read from its bytes."""
+
+    @abstractmethod
+    def merge(self, bodies: Sequence[bytes], last: Round, /) -> bytes:
+        """One document out of those of all rounds."""
+
+    @abstractmethod
+    def conceal(self, rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:
+        """See `TurnView.hidden`."""
 
 
-Conceal = Callable[[Sequence[Round], Sequence[Sequence[bytes]], Sequence[Link]], tuple[Hidden, ...]]
-Read = Callable[[bytes], Reply]
-Refuse = Callable[[int, str], bytes]
-"""An error body in the dialect's own form, from a status and what is to be said."""
-Observe = Callable[[Reply, bytes], Round]
-Merge = Callable[[Sequence[bytes], Round], bytes]
-"""One document out of those of all rounds."""
+class _View:
+    """What both forms of a reply share."""
 
-
-class StreamView:
-    def __init__(self, editor: Editor, read: Read, conceal: Conceal) -> None:
+    def __init__(self, editor: Editor, read: Callable[[bytes], Reply]) -> None:
         self._editor = editor
         self._read = read
-        self._conceal = conceal
-        self._frames = Frames()
         self._got: list[bytes] = []
-        self._late = b""
         self._rounds: list[Round] = []
         self._is_over = False
+
+    def hidden(self, answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:
+        return self._editor.conceal(self._rounds, answers, links)
+
+    def _observe(self) -> Round:
+        self._is_over = True
+        body = b"".join(self._got)
+        self._rounds.append(self._editor.observe(self._read(body), body))
+        return self._rounds[-1]
+
+
+class StreamView(_View):
+    _late = b""
+
+    def __init__(self, editor: Editor, read: Callable[[bytes], Reply]) -> None:
+        super().__init__(editor, read)
+        self._frames = Frames()
 
     @property
     def ended(self) -> bool:
@@ -191,13 +162,11 @@ class StreamView:
 
     def round(self) -> Round:
         self._go_on()
-        self._is_over = True
         rest = self._frames.rest()
-        # Half an event is of no use to anybody; it is only relayed where everything is.
+        # Half an event is of no use; it is only relayed where everything is.
         if rest is not None and (self._editor.plain or _is_whole(rest.data)):
             self._late += self._editor.show(rest)
-        self._rounds.append(self._editor.observe(self._read(b"".join(self._got))))
-        return self._rounds[-1]
+        return self._observe()
 
     def close(self) -> bytes:
         last = self._rounds[-1] if self._is_over else self.round()
@@ -206,9 +175,6 @@ class StreamView:
     def fail(self, status: int, body: bytes) -> bytes:
         return self._editor.error(status, body)
 
-    def hidden(self, answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:
-        return self._conceal(self._rounds, answers, links)
-
     def _go_on(self) -> None:
         if self._is_over:
             self._is_over = False
@@ -216,21 +182,15 @@ class StreamView:
             self._editor.begin()
 
 
-class DocumentView:
+class DocumentView(_View):
     """A document is of use only whole: the client gets everything when the turn is over."""
 
     ended = stopped = False
     pulse = b""
 
-    def __init__(self, read: Read, observe: Observe, merge: Merge, conceal: Conceal) -> None:
-        self._read = read
-        self._observe = observe
-        self._merge = merge
-        self._conceal = conceal
-        self._got: list[bytes] = []
+    def __init__(self, editor: Editor, read: Callable[[bytes], Reply]) -> None:
+        super().__init__(editor, read)
         self._bodies: list[bytes] = []
-        self._rounds: list[Round] = []
-        self._is_over = False
 
     def take(self, chunk: bytes) -> bytes:
         self._is_over = False
@@ -238,73 +198,35 @@ class DocumentView:
         return b""
 
     def round(self) -> Round:
-        self._is_over = True
-        body = b"".join(self._got)
+        self._bodies.append(b"".join(self._got))
+        last = self._observe()
         self._got.clear()
-        self._bodies.append(body)
-        self._rounds.append(self._observe(self._read(body), body))
-        return self._rounds[-1]
+        return last
 
     def close(self) -> bytes:
         last = self._rounds[-1] if self._is_over else self.round()
         is_plain = len(self._rounds) == 1 and not last.calls
         if is_plain or not last.complete:  # what is no whole reply is for the client to judge, as it came
             return self._bodies[-1]
-        return self._merge([wire.salvaged(body)[0] for body in self._bodies], last)
+        return self._editor.merge([wire.salvaged(body)[0] for body in self._bodies], last)
 
     def fail(self, status: int, body: bytes) -> bytes:
         del status  # nothing was sent yet: it can still be the reply's own
         return body
 
-    def hidden(self, answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:
-        return self._conceal(self._rounds, answers, links)
+
+def view_turn(editor: Editor, read: Callable[..., Reply], *, streamed: bool) -> TurnView:
+    """The view of a turn whose upstream answers by events, or by a document."""
+    return (StreamView if streamed else DocumentView)(editor, lambda body: read(body, streamed=streamed))
 
 
-@dataclass(slots=True)
-class Places:
-    """Where the things that an upstream numbers stand for the client, whose numbers go on from round to round."""
-
-    _base: int = 0
-    _next: int = 0
-    _hidden: set[int] = field(default_factory=set)
-    _known: dict[int, int] = field(default_factory=dict)
-
-    @property
-    def hides(self) -> bool:
-        return bool(self._hidden)
-
-    def begin(self) -> None:
-        self._base = self._next
-        self._hidden.clear()
-        self._known.clear()
-
-    def meet(self, index: int, *, hidden: bool) -> None:
-        """Something new has this number in this round."""
-        if hidden:
-            self._hidden.add(index)
-        else:
-            self._hidden.discard(index)
-
-    def of(self, index: int) -> int | None:
-        """None for what is hidden. What once has a place keeps it."""
-        if index in self._hidden:
-            return None
-        if index not in self._known:
-            place = self._base + index - sum(each < index for each in self._hidden)
-            self._known[index] = self._next if place in self._known.values() else place
-            self._next = max(self._next, self._known[index] + 1)
-        return self._known[index]
-
-
-def observed(reply: Reply, ours: Container[str], raws: tuple[bytes, ...], *, foreign: bool) -> Round:
-    calls = tuple(
-        OwnCall(part.call, part.tool, part.content) for message in reply.messages for part in message.parts if is_ours(part, ours)
-    )
+def observed(reply: Reply, ours: Container[str], raws: tuple[bytes, ...]) -> Round:
+    """A round of these messages; every call that is not ours is foreign."""
+    said = [part for message in reply.messages for part in message.parts if is_call(part)]
+    mine = [part for part in said if part.tool in ours and part.media == parts.JSON]
+    calls = tuple(OwnCall(part.call, part.tool, part.content) for part in mine)
+    foreign = len(mine) < len(said)
     return Round(calls, foreign, raws, reply.usage, reply.complete, reply.stop, reply.response_id)
-
-
-def is_ours(part: Part, ours: Container[str]) -> bool:
-    return is_call(part) and part.tool in ours and part.media == parts.JSON
 
 
 def is_call(part: Part) -> bool:
@@ -314,15 +236,15 @@ def is_call(part: Part) -> bool:
 def exchanged(raw: bytes, values: Mapping[str, bytes]) -> bytes:
     """A JSON object with other values for some of its members, or with these members as well; everything else as it is."""
     try:
-        known = fields(raw)
+        known = wire.fields(raw)
     except Malformed:  # a member that comes twice: one of them is enough
-        return wire.encode({**wire.as_object(wire.lenient(raw)), **{name: msgspec.Raw(value) for name, value in values.items()}})
+        return wire.encode({**wire.lenient_object(raw), **{name: msgspec.Raw(value) for name, value in values.items()}})
     edits = [(known[name].value, value) for name, value in values.items() if name in known]
     new = b",".join(b'"%s":%s' % (name.encode(), value) for name, value in values.items() if name not in known)
     if new:
         end = raw.rindex(b"}")
         edits.append((Span(end, end), b"," + new if known else new))
-    return splice(raw, edits)
+    return wire.splice(raw, edits)
 
 
 def summed(before: Any, now: Any) -> Any:
@@ -345,6 +267,20 @@ def with_sum(usage: bytes, rounds: Sequence[Any]) -> bytes:
     for each in rounds:
         total = summed(total, wire.as_object(each))
     return exchanged(usage, {"hotset": wire.encode({"calls": len(rounds), **total})})
+
+
+def merge_lists(bodies: Sequence[bytes], name: str, is_own: Callable[[dict[str, Any]], bool]) -> dict[str, bytes]:
+    """The fields of one document out of those of all rounds: the list under `name` without our calls, and the usage."""
+    raws = [raw for body in bodies for raw in wire.elements_of(wire.member_of(body, name))]
+    return {name: wire.array_of(raw for raw in raws if not is_own(wire.lenient_object(raw)))} | merge_usage(bodies)
+
+
+def merge_usage(bodies: Sequence[bytes]) -> dict[str, bytes]:
+    """The usage of several documents as a field of their last; none where it tells of none, or is the only one."""
+    usages = [wire.lenient_object(body).get("usage") for body in bodies]
+    if len(bodies) == 1 or not wire.as_object(usages[-1]):
+        return {}
+    return {"usage": with_sum(wire.member_of(bodies[-1], "usage"), usages)}
 
 
 def one_after_another(rounds: Sequence[Round], answers: Sequence[Sequence[bytes]]) -> Iterator[bytes]:
@@ -376,3 +312,23 @@ def in_one_message(
 
 def _is_whole(data: bytes) -> bool:
     return data.strip() == b"[DONE]" or wire.lenient(data) is not None
+
+
+def read_reply(body: bytes, reader: Callable[[bytes], Reply], document: Callable[[bytes], Reply]) -> Reply:
+    """What `reader` makes of the body. Never raises. An error answers a streaming request with a JSON `document`."""
+    try:
+        return document(body) if body.lstrip().startswith(b"{") else reader(body)
+    except (RecursionError, Malformed):
+        return Reply()  # nested as deep as Python can go: nothing a provider says
+
+
+def error_of(tree: dict[str, Any]) -> str:
+    """The most precise name a provider gives to its error: a code, else a type. Empty where there is no error."""
+    error = tree.get("error")
+    if isinstance(error, str):
+        return error
+    if not isinstance(error, dict):
+        return ""
+    details = wire.as_object(error.get("details"))
+    named = (details.get("error_code"), error.get("code"), error.get("type"), error.get("status"))
+    return next((str(name) for name in named if isinstance(name, str | int) and name), "error")

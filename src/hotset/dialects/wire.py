@@ -1,20 +1,25 @@
-"""JSON as it comes over the wire: read strictly for requests, leniently for replies, cut out raw where bytes must stay."""
+"""JSON on the wire: read strictly for requests and leniently for replies, located in its bytes, and spliced there."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
 
 from hotset.errors import Malformed
+from hotset.nouns.message import Span
 
 _T = TypeVar("_T")
 _BOM = b"\xef\xbb\xbf"
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-
+_MOST_FIELDS = 10_000  # no API has a hundred; a million keys would hold the loop for a second
+_GAP = re.compile(rb"[ \t\n\r]*")
+_KEY = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _LONE = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 )
@@ -24,6 +29,8 @@ _any = msgspec.json.Decoder()
 _object = msgspec.json.Decoder(dict[str, Raw])
 _array = msgspec.json.Decoder(list[Raw])
 
+encode = msgspec.json.encode
+
 
 def decode(raw: bytes, where: str) -> Any:
     """The value in `raw`; `where` says in the error what could not be read."""
@@ -31,11 +38,12 @@ def decode(raw: bytes, where: str) -> Any:
 
 
 def members(raw: bytes, where: str) -> dict[str, Raw]:
-    """An object's values, uncut. Of a key that comes twice the last value stays: see `splice.fields`."""
+    """An object's values as raw JSON. Of a key that comes twice the last value stays: see `fields`."""
     return _strict(_object, raw, where)
 
 
 def elements(raw: bytes | memoryview, where: str) -> list[Raw]:
+    """An array's elements as raw JSON."""
     return _strict(_array, raw, where)
 
 
@@ -46,12 +54,17 @@ def member(raw: bytes, key: str) -> bytes:
 
 
 def lenient(raw: bytes) -> Any:
-    """The value in `raw`, or None: what came is never a reason to fail."""
+    """The value in `raw`, or None: never raises."""
     return salvaged(raw)[1]
 
 
+def lenient_object(raw: bytes) -> dict[str, Any]:
+    """The object in `raw`; empty where there is none. Never raises."""
+    return as_object(salvaged(raw)[1])
+
+
 def salvaged(raw: bytes) -> tuple[bytes, Any]:
-    """The value in `raw` and the bytes it was read from; where some mean no character, one that says so stands for them."""
+    """The value in `raw` and the bytes it was read from; bytes that are no character are replaced by U+FFFD."""
     for mend in (bytes, _mended):
         text = mend(raw)
         try:
@@ -71,8 +84,9 @@ def elements_of(raw: bytes) -> list[bytes]:
     return [bytes(each) for each in _array.decode(raw)] if raw.startswith(b"[") else []
 
 
-def encode(value: Any) -> bytes:
-    return msgspec.json.encode(value)
+def array_of(raws: Iterable[bytes]) -> bytes:
+    """A JSON array of these elements."""
+    return b"[" + b",".join(raws) + b"]"
 
 
 def encode_text(text: str) -> bytes:
@@ -112,6 +126,140 @@ class Elements:
         return bytes(self._cut[index])
 
 
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A top-level field: `body[key.start:key.end]` is its name with quotes, `value` its value."""
+
+    key: Span
+    value: Span
+
+
+def fields(body: bytes) -> dict[str, Field]:
+    """Every top-level field of an object. Raises `Malformed` for what is no object, and for a key that comes twice."""
+    values = members(body, "the body")
+    if len(values) > _MOST_FIELDS:
+        raise Malformed(f"the body: {len(values)} top-level fields; no request has more than {_MOST_FIELDS}")
+    found: dict[str, Field] = {}
+    here = _after(body, _gap(body, 0), b"{")
+    while not body.startswith(b"}", here):
+        if found:
+            here = _after(body, here, b",")
+        key, name = _key(body, here)
+        start = _gap(body, _after(body, _gap(body, key.end), b":"))
+        raw = bytes(values[name])
+        end = start + len(raw)
+        here = _gap(body, end)
+        # `values` holds the last value of each name: another one stands here only where the name comes again.
+        if name in found or not body.startswith(raw, start) or body[here : here + 1] not in (b",", b"}"):
+            raise Malformed(f"the body: the field {name!r} comes twice")
+        found[name] = Field(key, Span(start, end))
+    return found
+
+
+def element_spans(body: bytes, array: Span, where: str) -> tuple[Span, ...]:
+    """Where each element of the array at `array` stands."""
+    spans: list[Span] = []
+    here = array.start
+    for raw in elements(memoryview(body)[array.start : array.end], where):
+        start = _gap(body, _after(body, here, b"," if spans else b"["))
+        spans.append(Span(start, start + len(memoryview(raw))))
+        here = _gap(body, spans[-1].end)
+    return tuple(spans)
+
+
+def splice(raw: bytes, edits: Iterable[tuple[Span, bytes]]) -> bytes:
+    """`raw` with each span exchanged for new bytes; the spans must not overlap."""
+    pieces: list[bytes] = []
+    here = 0
+    for span, new in sorted(edits, key=lambda edit: (edit[0].start, edit[0].end)):
+        if not here <= span.start <= span.end <= len(raw):
+            raise ValueError(f"the edit at {span.start}:{span.end} overlaps another, or leaves the body")
+        pieces += (raw[here : span.start], new)
+        here = span.end
+    return b"".join((*pieces, raw[here:])) if pieces else raw
+
+
+def is_all_of(array: Span, spans: Iterable[Span], body: bytes) -> bool:
+    """True where `spans` are all the elements of the array at `array`, in order: nothing but commas lies between."""
+    here, mark = array.start, b"["
+    for span in spans:
+        if span.start < here or span.end > array.end or body[here : span.start].strip() != mark:
+            return False
+        here, mark = span.end, b","
+    closing = b"".join(body[here : array.end].split())
+    return closing == (b"]" if mark == b"," else b"[]")
+
+
+@dataclass(frozen=True, slots=True)
+class JsonNode:
+    """A JSON value at its place, `body[span.start:span.end]`. Looks inside one level at a time, and only when asked to."""
+
+    body: bytes
+    span: Span
+
+    @property
+    def raw(self) -> bytes:
+        return self.body[self.span.start : self.span.end]
+
+    @property
+    def is_text(self) -> bool:
+        return self.body.startswith(b'"', self.span.start)
+
+    def members(self) -> dict[str, JsonNode]:
+        """An object's values; none where it is no object. Raises `Malformed` for a key that comes twice."""
+        if not self.body.startswith(b"{", self.span.start):
+            return {}
+        return {name: JsonNode(self.body, moved(at.value, self.span.start)) for name, at in fields(self.raw).items()}
+
+    def elements(self) -> tuple[JsonNode, ...]:
+        """An array's elements; none where it is no array."""
+        if not self.body.startswith(b"[", self.span.start):
+            return ()
+        return tuple(JsonNode(self.body, span) for span in element_spans(self.body, self.span, "an array"))
+
+    def value(self) -> Any:
+        return decode(self.raw, "a value")
+
+
+def node(raw: bytes) -> JsonNode:
+    """The value that `raw` holds, without the white space around it."""
+    start = len(raw) - len(raw.lstrip())
+    return JsonNode(raw, Span(start, max(start, len(raw.rstrip()))))
+
+
+def text_of(members: dict[str, JsonNode], name: str) -> str:
+    """A short text among an object's members; empty where there is none."""
+    found = members.get(name)
+    return as_text(found.value()) if found is not None and found.is_text else ""
+
+
+def are_texts(members: dict[str, JsonNode], *names: str) -> bool:
+    """True where every one of these members is there and is a text."""
+    return all(name in members and members[name].is_text for name in names)
+
+
+def moved(span: Span, by: int) -> Span:
+    return Span(span.start + by, span.end + by)
+
+
+def _gap(body: bytes, here: int) -> int:
+    match = _GAP.match(body, here)
+    return match.end() if match else here
+
+
+def _after(body: bytes, here: int, mark: bytes) -> int:
+    if not body.startswith(mark, here):
+        raise Malformed(f"the body: expected {mark.decode()!r} at byte {here}")
+    return _gap(body, here + 1)
+
+
+def _key(body: bytes, here: int) -> tuple[Span, str]:
+    match = _KEY.match(body, here)
+    if match is None:
+        raise Malformed(f"the body: expected a field name at byte {here}")
+    return Span(*match.span()), msgspec.json.decode(match.group(), type=str)
+
+
 def _mended(raw: bytes) -> bytes:
     return _LONE.sub(rb"\\ufffd", raw.decode("utf-8", "replace").encode())
 
@@ -120,13 +268,14 @@ def _strict(decoder: msgspec.json.Decoder[_T], raw: bytes | memoryview, where: s
     try:
         return decoder.decode(raw)
     except RecursionError:
-        raise Malformed(f"{where}: nested too deeply") from None
+        problem = "nested too deeply"
     except UnicodeDecodeError as error:
-        raise Malformed(f"{where}: not valid UTF-8 ({error.reason})") from None
+        problem = f"not valid UTF-8 ({error.reason})"
     except msgspec.ValidationError as error:
-        raise Malformed(f"{where}: {error}") from None
+        problem = str(error)
     except msgspec.DecodeError as error:
-        raise Malformed(f"{where}: {_explained(bytes(raw), str(error))}") from None
+        problem = _explained(bytes(raw), str(error))
+    raise Malformed(f"{where}: {problem}")
 
 
 def _explained(raw: bytes, error: str) -> str:
@@ -138,6 +287,4 @@ def _explained(raw: bytes, error: str) -> str:
         return "it begins with a byte order mark, which JSON does not allow"
     if raw.startswith(_UTF16) or b"\0" in raw[:4]:
         return "it is not UTF-8 (UTF-16 or UTF-32?)"
-    if _LONE.search(raw):
-        return "it holds half of a surrogate pair, which is no character"
-    return error
+    return "it holds half of a surrogate pair, which is no character" if _LONE.search(raw) else error

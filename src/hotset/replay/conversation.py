@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hotset.dialects.kinds import kind_of_call, kind_of_result
+from hotset.dialects.parts import kind_of_call, kind_of_result
 from hotset.nouns.page import Chain, Kind, Role
 from hotset.nouns.window import Line, Piece
 from hotset.replay.recorded import Recorded, RecordedMessage

@@ -14,17 +14,18 @@ from urllib.parse import urlsplit
 import msgspec
 
 from hotset.config import Config
-from hotset.dialects.port import Dialect
+from hotset.dialects.port import Deferral, Dialect
 from hotset.files.lru import Lru
 from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.link import Link
 from hotset.nouns.message import Loading, Request, ToolSpec
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain
+from hotset.nouns.tool import Deferring
 from hotset.nouns.turn import TurnRef
 from hotset.nouns.window import Hidden
 from hotset.store.port import Store
-from hotset.window.deferring import is_taken, words_for
+from hotset.window.deferring import words_for
 
 _FOUND = Space("found")
 """By the message around which the answers that refer to them are hidden."""
@@ -58,7 +59,7 @@ class Deferrals:
 
     def allowed(self, request: Request, dialect: Dialect, upstream: str) -> bool:
         """May tools be deferred in this request?"""
-        taken = is_taken(self._mode, request.dialect, self._hosts.get(upstream, ""), request.model)
+        taken = is_taken(self._mode, dialect.deferral, self._hosts.get(upstream, ""), request.model)
         return taken and (upstream, request.model) not in self._refused and dialect.can_defer(request)
 
     def refused(self, upstream: str, model: str) -> None:
@@ -103,6 +104,13 @@ class Deferrals:
         for chain, definitions in read.items():
             self._known.put(chain, definitions)
         return found | read
+
+
+def is_taken(mode: Deferring, deferral: Deferral | None, host: str, model: str) -> bool:
+    """True where tools may be deferred for this model, behind this host."""
+    if mode is not Deferring.AUTO or deferral is None:
+        return mode is Deferring.ON
+    return deferral.host == host.lower() and deferral.models.match(model) is not None
 
 
 def found_by(turn: TurnRef, chains: Sequence[Chain], store: Store) -> tuple[str, ...]:

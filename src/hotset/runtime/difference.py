@@ -11,7 +11,7 @@ import msgspec
 from hotset.dialects.port import Dialects
 from hotset.errors import Malformed, NotFound
 from hotset.nouns.bill import Bill
-from hotset.nouns.message import DialectName, Request
+from hotset.nouns.message import Request
 from hotset.nouns.page import ROOT, Chain, Page
 from hotset.nouns.turn import Event, Node, Reference, Turn
 from hotset.nouns.window import WHOLE, Cause, Form, Hidden, Shown, Spot, Table
@@ -189,14 +189,13 @@ def _open_request(store: Store, turn: Turn, dialects: Dialects) -> Request | Non
     """A request with the fields of the turn's, which says nothing; None where our tools could not stand beside the client's."""
     if turn.tools is None:
         return None
-    asked = "input" if turn.dialect is DialectName.OPENAI_RESPONSES else "messages"
+    dialect = dialects[turn.dialect]
     body = {
         **msgspec.json.decode(store.content(turn.params), type=dict[str, msgspec.Raw]),
         "model": turn.model,
-        asked: [{"role": "user", "content": "-"}],
+        **dialect.compose("", [{"role": "user", "content": "-"}]),
         "tools": msgspec.Raw(store.content(turn.tools)),
     }
-    dialect = dialects[turn.dialect]
     try:
         request = dialect.parse(msgspec.json.encode(body))
     except Malformed:

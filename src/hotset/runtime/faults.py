@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from hotset import tokens
-from hotset.dialects.port import Dialect
-from hotset.dialects.view import OwnCall, Round
+from hotset.dialects.port import Dialect, OwnCall, Round
 from hotset.errors import Malformed
 from hotset.nouns.deposit import Deposit
 from hotset.nouns.memory import MemoryId
@@ -24,7 +23,7 @@ from hotset.runtime.lines import weigh
 from hotset.runtime.memory_telling import read_deposits
 from hotset.runtime.offering import Ours, ours
 from hotset.runtime.planning import Prepared
-from hotset.runtime.seeing import carries, sees
+from hotset.runtime.seeing import sees
 from hotset.runtime.using import Asked, Using
 from hotset.sources.memory.naming import is_memory_id
 from hotset.store.port import Store
@@ -216,7 +215,7 @@ class Faults:
         wanted = parse_call(call.name, call.arguments)
         index = self.follower.index if self.follower else None
         asked = replace(wanted, max_tokens=min(wanted.max_tokens, room))
-        sees_images = sees(self.outgoing.model) and carries(self.outgoing.dialect)
+        sees_images = sees(self.outgoing.model) and self.dialect.carries_images
         return wanted, retrieval.answer(asked, self.store, here, index=index, sees=sees_images)
 
     def _tell(self, call: OwnCall, wanted: Retrieval | None, got: Retrieved | None, here: Place, now: float) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from hotset import tokens
-from hotset.dialects.images import size_of
+from hotset.dialects.parts import size_of
 from hotset.files.lru import Lru
 from hotset.nouns.link import Link, link
 from hotset.nouns.message import Message, Part, Request

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from hotset import tokens
-from hotset.dialects.view import OWN_SEARCH
+from hotset.dialects.port import OWN_SEARCH
 from hotset.files.deadline import DeadlinePool
 from hotset.files.lru import Lru
 from hotset.nouns.deposit import NoteWritten

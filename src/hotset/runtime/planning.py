@@ -13,8 +13,8 @@ import msgspec
 
 from hotset import tokens
 from hotset.config import Config
-from hotset.dialects.invariants import beyond
 from hotset.dialects.port import Dialect
+from hotset.dialects.rules import beyond
 from hotset.errors import HotsetError
 from hotset.files.lru import Lru
 from hotset.nouns.bill import Bill

@@ -15,8 +15,8 @@ from hashlib import blake2b
 
 import msgspec
 
-from hotset.dialects.invariants import beyond
 from hotset.dialects.port import Dialect
+from hotset.dialects.rules import beyond
 from hotset.files.deadline import DeadlinePool
 from hotset.files.lru import Lru
 from hotset.index.port import Index

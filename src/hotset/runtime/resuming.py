@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import msgspec
 
+from hotset.dialects.change import resume
 from hotset.dialects.port import Dialect
-from hotset.dialects.resuming import resumed
 from hotset.files.lru import Lru
 from hotset.nouns.deposit import NoteWritten
-from hotset.nouns.message import DialectName, Request
+from hotset.nouns.message import Request
 from hotset.nouns.note import Space
 from hotset.store.port import Store
 
@@ -42,9 +42,9 @@ class Resuming:
 
     def body(self, request: Request, dialect: Dialect, store: Store) -> bytes | None:
         """What to send for a request that continues such a reply; None where it goes out as it is."""
-        if request.dialect is not DialectName.OPENAI_RESPONSES or not request.previous:
+        if not dialect.previous_field or not request.previous:
             return None
         known = self._known.get(request.previous)
         if known is None and (note := store.notes(_RESPONSE, [request.previous]).get(request.previous)) is not None:
             known = msgspec.json.decode(note.value or b"", type=_Continued)
-        return resumed(request, dialect, known.last, [each.encode() for each in known.answers]) if known is not None else None
+        return resume(request, dialect, known.last, [each.encode() for each in known.answers]) if known is not None else None

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hotset.dialects.images import size_of
+from hotset.dialects.parts import size_of
 from hotset.errors import HotsetError
 from hotset.nouns.page import Kind, Page, SessionId
 from hotset.sealing import seal

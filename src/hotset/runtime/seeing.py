@@ -12,9 +12,9 @@ from itertools import islice
 import msgspec
 
 from hotset import tokens
-from hotset.dialects.images import size_of
+from hotset.dialects.parts import size_of
 from hotset.errors import HotsetError
-from hotset.nouns.message import DialectName, Image
+from hotset.nouns.message import Image
 from hotset.nouns.page import Kind, Page, PageId
 from hotset.store.port import Store
 
@@ -28,11 +28,6 @@ _MOST_PIXELS = 2000  # a side: what Anthropic takes where a request has many
 def sees(model: str) -> bool:
     """True for models that are known to."""
     return _SEEING.match(model.lower().rpartition("/")[2]) is not None
-
-
-def carries(dialect: DialectName) -> bool:
-    """Its results of tools can have images."""
-    return dialect is not DialectName.OPENAI_CHAT
 
 
 def seen_again(pages: Sequence[Page], store: Store, room: int) -> dict[PageId, Image]:

@@ -7,15 +7,14 @@ from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
-from hotset.dialects.port import Dialect
-from hotset.dialects.view import Round, View
+from hotset.dialects.port import Dialect, Round, TurnView
 from hotset.errors import HotsetError
 from hotset.nouns.bill import Bill
 from hotset.nouns.call import Call, header
 from hotset.nouns.deposit import Billed, Deposit, Hid, NoteWritten, Planned, Remembered
 from hotset.nouns.link import link
 from hotset.nouns.memory import Ending
-from hotset.nouns.message import DialectName, Reply, Request
+from hotset.nouns.message import Reply, Request
 from hotset.nouns.page import ROOT
 from hotset.nouns.retrieval import Place
 from hotset.nouns.turn import Event, TurnRef
@@ -88,7 +87,7 @@ class Sending:
         """It says something that not every upstream knows: tools that are declared, and shown when they are found."""
         return self.prepared is not None and self.prepared.deferred
 
-    def view(self, *, streamed: bool) -> View:
+    def view(self, *, streamed: bool) -> TurnView:
         assert self.faults is not None
         return self.faults.dialect.view(self.faults.ours, streamed=streamed)
 
@@ -143,7 +142,7 @@ class Sending:
         detail: dict[str, str | int | float] = {"upstream": upstream, "model": model, "call": self.record.id}
         self.record.also(Event("DeferringRefused", self.record.asked_at, detail=detail))
 
-    def hide(self, view: View) -> None:
+    def hide(self, view: TurnView) -> None:
         """Keeps what the client did not see of this turn, for all its later requests. Only we hold it: it is handed over before
         the reply, and is on disk when that is."""
         assert self.prepared is not None
@@ -171,7 +170,7 @@ class Sending:
         """What stands behind the reply's id, where a client may continue it by that."""
         assert self.prepared is not None
         assert self.faults is not None
-        mine = self.prepared.request.dialect is DialectName.OPENAI_RESPONSES and seen.response_id and self.faults.last
+        mine = self._dialect.previous_field and seen.response_id and self.faults.last
         if not mine or (seen.response_id == self.faults.last and not self.faults.unheard):
             return ()
         return (self.machine.planner.resuming.remember(seen.response_id, self.faults.last, self.faults.unheard),)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
 
 import msgspec
 
 from hotset.config import Summarising
-from hotset.dialects.port import Dialects
+from hotset.dialects import DEFAULT, Dialect, Dialects
 from hotset.errors import HotsetError, UpstreamFailed
 from hotset.nouns.call import Call, Headers
-from hotset.nouns.message import DialectName, Reply, Usage
+from hotset.nouns.message import Reply, Usage
 from hotset.nouns.page import Kind
 from hotset.runtime.codings import plain
 from hotset.upstream.port import Wire
@@ -34,8 +33,9 @@ async def ask(stretch: Stretch, chosen: Summarising, wire: Wire, dialects: Diale
 
 async def ask_about(source: str, chosen: Summarising, wire: Wire, dialects: Dialects) -> tuple[str, Usage]:
     """The same, of a text that tells of some work. Nothing is believed that does not stand in it."""
-    call = _call(source, chosen)
-    assert call.dialect is not None
+    spoken = (each for each in dialects.values() if each.provider == chosen.upstream)
+    dialect = next(spoken, DEFAULT)  # every upstream but a provider's own speaks OpenAI's chat
+    call = _call(source, chosen, dialect)
     try:
         async with asyncio.timeout(chosen.seconds), wire.send(call) as response:
             answer = await plain(response)
@@ -46,7 +46,7 @@ async def ask_about(source: str, chosen: Summarising, wire: Wire, dialects: Dial
         raise NotWritten("unreachable") from None
     if answer.status >= 400:
         raise NotWritten(f"status {answer.status}")
-    reply = dialects[call.dialect].read(body, streamed=False)
+    reply = dialect.read(body, streamed=False)
     return checked_words(reply, source), reply.usage
 
 
@@ -66,22 +66,15 @@ def checked_words(reply: Reply, source: str) -> str:
     return text
 
 
-def _call(source: str, chosen: Summarising) -> Call:
-    """In the dialect that the upstream speaks: every one but Anthropic's own speaks OpenAI's chat."""
+def _call(source: str, chosen: Summarising, dialect: Dialect) -> Call:
     headers: Headers = ((b"content-type", b"application/json"), (b"accept-encoding", b"identity"), (b"user-agent", b"hotset"))
-    key = chosen.key.encode()
-    asked: list[dict[str, Any]] = [{"role": "user", "content": source}]
-    if chosen.upstream == "anthropic":
-        path, dialect = "/v1/messages", DialectName.ANTHROPIC
-        body = {"model": chosen.model, "max_tokens": _REPLY_TOKENS, "system": INSTRUCTION, "messages": asked}
-        headers += ((b"anthropic-version", b"2023-06-01"), *(((b"x-api-key", key),) if key else ()))
-    else:
-        path, dialect = "/chat/completions", DialectName.OPENAI_CHAT
-        # OpenAI's newer models refuse the field's old name, and most other servers know no other.
-        bound = "max_completion_tokens" if chosen.upstream == "openai" else "max_tokens"
-        body = {"model": chosen.model, bound: _REPLY_TOKENS, "messages": [{"role": "system", "content": INSTRUCTION}, *asked]}
-        headers += ((b"authorization", b"Bearer " + key),) if key else ()
-    return Call("POST", path, headers, msgspec.json.encode(body), chosen.upstream, dialect)
+    body = {
+        "model": chosen.model,
+        dialect.length_field(chosen.upstream): _REPLY_TOKENS,
+        **dialect.compose(INSTRUCTION, [{"role": "user", "content": source}]),
+    }
+    headers += dialect.headers(chosen.key)
+    return Call("POST", dialect.endpoint, headers, msgspec.json.encode(body), chosen.upstream, dialect.name)
 
 
 async def _whole(chunks: AsyncIterator[bytes]) -> bytes:

@@ -9,9 +9,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from functools import partial
 from typing import Any
 
-from hotset.dialects.frames import Frames
-from hotset.dialects.port import Dialect
-from hotset.dialects.reply import Mark
+from hotset.dialects.port import Dialect, Mark
+from hotset.dialects.sse import Frames
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from msgspec.json import encode
 
 from hotset import tokens
-from hotset.dialects.view import OwnCall
+from hotset.dialects.port import OwnCall
 from hotset.errors import HotsetError, Malformed
 from hotset.nouns.deposit import Deposit, Noted
 from hotset.nouns.knobs import Knobs

@@ -16,7 +16,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Protocol
 
-from hotset.dialects.view import View
+from hotset.dialects.port import TurnView
 from hotset.errors import UpstreamFailed
 from hotset.nouns.call import Call, Headers, Response
 from hotset.nouns.turn import Outcome
@@ -164,7 +164,7 @@ async def _rounds(response: Response, sending: Sending, record: Record, client: 
     await client.finish((record.comment if record.streamed else b"") + tail.rest() + last)
 
 
-async def _relay(response: Response, view: View, tail: StreamTail, record: Record, client: Client) -> None:
+async def _relay(response: Response, view: TurnView, tail: StreamTail, record: Record, client: Client) -> None:
     """What the client may see of a round, as it comes; of a document that is nothing before its end."""
     try:
         async with aclosing(patiently(response.chunks, lambda: view.stopped)) as chunks:
@@ -182,7 +182,7 @@ async def _relay(response: Response, view: View, tail: StreamTail, record: Recor
             raise
 
 
-async def _refused(response: Response, view: View, tail: StreamTail, record: Record, client: Client) -> None:
+async def _refused(response: Response, view: TurnView, tail: StreamTail, record: Record, client: Client) -> None:
     """The upstream refused a later round: its own words, in the form that fits what the client has seen so far."""
     body = b"".join([chunk async for chunk in response.chunks])
     if client.begun:
@@ -203,7 +203,7 @@ async def _broke_off(last: bytes, tail: StreamTail, record: Record, client: Clie
     await client.finish(tail.rest() + last)
 
 
-async def _pulse(view: View, record: Record, client: Client) -> None:
+async def _pulse(view: TurnView, record: Record, client: Client) -> None:
     if client.begun and view.pulse:
         record.take(view.pulse)
         await client.send(view.pulse)

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from hotset.dialects.kinds import kind_of_result
+from hotset.dialects.parts import kind_of_result
 from hotset.errors import PageDamaged
 from hotset.nouns.deposit import Asked
 from hotset.nouns.message import Message

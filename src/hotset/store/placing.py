@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from hotset.dialects import DEFAULT
 from hotset.errors import Conflict, NotFound
 from hotset.nouns.bill import Summary
 from hotset.nouns.deposit import (
@@ -23,7 +24,7 @@ from hotset.nouns.deposit import (
     Remembered,
 )
 from hotset.nouns.link import Link, link
-from hotset.nouns.message import DialectName, Part
+from hotset.nouns.message import Part
 from hotset.nouns.note import Note
 from hotset.nouns.page import ROOT, Chain, Digest, Page, PageId, Role, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
@@ -171,7 +172,7 @@ def _noted(noted: Noted, look: Lookup) -> tuple[Writing, Kept]:
         _unused_id(f"key:{noted.key}", look),
         noted.key,
         noted.agent,
-        DialectName.OPENAI_CHAT,
+        DEFAULT.name,
         noted.time,
         noted.key[:_TITLE_CHARS],
     )

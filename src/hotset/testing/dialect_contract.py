@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import msgspec
 
-from hotset.dialects.port import Dialect
-from hotset.dialects.reply import Mark
+from hotset.dialects.port import Dialect, Mark
 from hotset.dialects.sse import events
 from hotset.errors import Malformed
 from hotset.nouns.link import link

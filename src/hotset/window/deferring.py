@@ -1,4 +1,4 @@
-"""Who can defer tools, so that one which was found is called by its own name, and how our list looks there.
+"""Our list of tools where the provider can defer some, so that one which was found is called by its own name.
 
 A deferred tool is no part of what the provider caches. It becomes a part of the conversation where an answer to a search refers
 to it, behind everything that was said before: a find breaks no prefix, whatever it finds.
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from hotset.nouns.message import DialectName, Loading, ToolSpec
-from hotset.nouns.tool import FIND_TOOLS, Deferring
+from hotset.nouns.message import Loading, ToolSpec
+from hotset.nouns.tool import FIND_TOOLS
 
 MOST_DEFERRED = 64
 """Tools that one session's list may hold deferred: they cost no tokens, but are sent with every request, about 1 KB each. What is
@@ -24,44 +24,8 @@ ANCHOR = ToolSpec(
 tool, too: it is the first deferred one that changes what the provider writes in front of a conversation, and no other does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """One that can defer tools, and whose search can be ours."""
-
-    host: str
-    dialect: DialectName
-    models: re.Pattern[str]
-    source: str
-    """Where that is said, and when it was read."""
-
-
-PROVIDERS = (
-    Provider(
-        "api.anthropic.com",
-        DialectName.ANTHROPIC,
-        re.compile(r"claude-(?:opus|sonnet|haiku|fable|mythos)-(?:4-[5-9]|[5-9])(?!\d)"),
-        "platform.claude.com, tool search tool, 2026-05: generally available; Opus and Sonnet from 4.0 on, Haiku from 4.5 on."
-        " It came with Opus and Sonnet 4.5; what is older is left alone.",
-    ),
-    Provider(
-        "api.openai.com",
-        DialectName.OPENAI_RESPONSES,
-        re.compile(r"gpt-(?:5\.(?:[4-9]|[1-9]\d)|(?:[6-9]|[1-9]\d)(?:\.\d+)?)(?![\d.])"),
-        "developers.openai.com, tool search, 2026-11: gpt-5.4 and later, in the Responses API. Codex runs its search itself.",
-    ),
-)
-
 _REFUSED = re.compile(rb"defer_?loading|deferred|tool_reference|tool_search|hotset__later", re.IGNORECASE)
 """What an upstream speaks of that does not know the fields."""
-
-
-def is_taken(mode: Deferring, dialect: DialectName, host: str, model: str) -> bool:
-    """May tools be deferred for this model, behind this host?"""
-    if mode is Deferring.AUTO:
-        return any(
-            each.host == host.lower() and each.dialect is dialect and each.models.match(model) is not None for each in PROVIDERS
-        )
-    return mode is Deferring.ON
 
 
 def is_refusal(status: int, body: bytes) -> bool:

@@ -68,7 +68,7 @@ def _recorded(rows: _Rows, content: Mapping[Digest, bytes], set: str) -> Recorde
     bills = {turn.tail: turn.usage for turn in turns if turn.usage != Usage()}
     last = turns[-1] if turns else None
     tell = _TELLERS[rows.session.dialect]
-    talk = Talk(told=rows.session.dialect is not DialectName.OPENAI_RESPONSES)
+    talk = Talk(told=tell is not openai_responses.tell)
     if last is not None and last.system is not None:
         talk.say(Role.SYSTEM, content.get(last.system, b"").decode("utf-8", "replace"))
     for node in line:

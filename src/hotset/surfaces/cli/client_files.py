@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hotset.dialects.splice import Field, fields
+from hotset.dialects.wire import Field, fields
 from hotset.errors import BadConfig, Malformed
 from hotset.sources.tools.found.jsonc import blanked, decoded
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import click
+import msgspec
 
 from hotset.dialects import DIALECTS
 from hotset.errors import BadInput, Malformed, NotFound
@@ -19,7 +20,6 @@ from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import count, counting, emit, emit_json, harmless, say
 
 _STREAMED = (b"event:", b"data:", b":")
-_ARRAYS = {DialectName.OPENAI_RESPONSES: b"input"}
 
 
 @click.command(epilog=examples("hotset repair", "hotset repair --yes --json"))
@@ -75,7 +75,6 @@ def _document(report: RepairReport) -> dict[str, object]:
 def _read_again(name: DialectName, raw: bytes) -> Iterator[Message]:
     """The messages in some raw bytes: one message of a request, or a whole reply. The store's hashes tell what is right."""
     dialect = DIALECTS[name]
-    array = _ARRAYS.get(name, b"messages")
     with suppress(Malformed):
-        yield from dialect.parse(b'{"model":"","%b":[%b]}' % (array, raw)).messages
+        yield from dialect.parse(msgspec.json.encode({"model": "", **dialect.compose("", [msgspec.Raw(raw)])})).messages
     yield from dialect.read(raw, streamed=raw.lstrip().startswith(_STREAMED)).messages

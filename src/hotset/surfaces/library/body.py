@@ -7,42 +7,23 @@ from typing import Any
 
 import msgspec
 
+from hotset.dialects import Dialect
 from hotset.errors import BadInput
-from hotset.nouns.message import DialectName
-from hotset.surfaces.library.messages import ANTHROPIC, CHAT, RESPONSES, TITLES, as_json
-
-_ARRAYS = {CHAT: "messages", RESPONSES: "input", ANTHROPIC: "messages"}
-_REPLIES = {CHAT: "choices", RESPONSES: "output", ANTHROPIC: "content"}
-"""The field without which a document is no reply."""
+from hotset.surfaces.library.messages import as_json
 
 _BESIDE = ("extra_headers", "extra_query", "extra_body", "timeout")
 """What SDKs take beside the body."""
 
-_DEFAULTS: Mapping[DialectName, Mapping[str, Any]] = {
-    CHAT: {},
-    RESPONSES: {},
-    # Anthropic wants to be told how long a reply may be, and caches only what it is asked to.
-    ANTHROPIC: {"max_tokens": 8192, "cache_control": {"type": "ephemeral"}},
-}
-
 
 def compose(
-    dialect: DialectName, messages: Sequence[bytes], *, model: str, system: Any, tools: Sequence[Any], params: Mapping[str, Any]
+    dialect: Dialect, messages: Sequence[bytes], *, model: str, system: Any, tools: Sequence[Any], params: Mapping[str, Any]
 ) -> bytes:
     """A body; a parameter that is None is left out."""
     said = [msgspec.Raw(message) for message in messages]
-    fields: dict[str, Any] = {"model": model}
-    match dialect if system else None:
-        case DialectName.OPENAI_CHAT:
-            said.insert(0, msgspec.Raw(msgspec.json.encode({"role": "system", "content": as_json(system)})))
-        case DialectName.OPENAI_RESPONSES:
-            fields["instructions"] = as_json(system)
-        case DialectName.ANTHROPIC:
-            fields["system"] = as_json(system)
-    fields[_ARRAYS[dialect]] = said
+    fields: dict[str, Any] = {"model": model, **dialect.compose(as_json(system) if system else None, said)}
     if tools:
         fields["tools"] = as_json(list(tools))
-    wanted = {**_DEFAULTS[dialect], **params}
+    wanted = {**dialect.defaults, **params}
     fields |= {name: as_json(value) for name, value in wanted.items() if name not in _BESIDE and value is not None}
     return msgspec.json.encode(fields)
 
@@ -53,7 +34,7 @@ def arguments(body: bytes, params: Mapping[str, Any]) -> dict[str, Any]:
     return fields | {name: params[name] for name in _BESIDE if name in params}
 
 
-def reply_bytes(given: Any, dialect: DialectName) -> bytes:
+def reply_bytes(given: Any, dialect: Dialect) -> bytes:
     """A reply as the document that it came as. Raises `BadInput` for what is none."""
     if isinstance(given, bytes | bytearray | str):
         raw = given.encode() if isinstance(given, str) else bytes(given)
@@ -66,9 +47,9 @@ def reply_bytes(given: Any, dialect: DialectName) -> bytes:
             given.model_dump(mode="json", by_alias=True, exclude_unset=True) if hasattr(given, "model_dump") else as_json(given)
         )
         tree, raw = dumped, msgspec.json.encode(dumped) if isinstance(dumped, dict) else b""
-    if not isinstance(tree, dict) or _REPLIES[dialect] not in tree:
+    if not isinstance(tree, dict) or dialect.reply_field not in tree:
         raise BadInput(
-            f"that is no reply of {TITLES[dialect]}: observe() takes the SDK's object, its dict or the reply's JSON; "
+            f"that is no reply of {dialect.title}: observe() takes the SDK's object, its dict or the reply's JSON; "
             "of a stream, what it came to in the end"
         )
     return raw

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hotset.dialects import DEFAULT, DIALECTS
 from hotset.errors import BadInput
 from hotset.nouns.message import DialectName
-
-CHAT, RESPONSES, ANTHROPIC = DialectName.OPENAI_CHAT, DialectName.OPENAI_RESPONSES, DialectName.ANTHROPIC
-
-TITLES = {CHAT: "OpenAI's Chat Completions", RESPONSES: "OpenAI's Responses", ANTHROPIC: "Anthropic's Messages"}
-
-_BLOCKS = {
-    **dict.fromkeys(("image_url", "input_audio", "file"), CHAT),
-    **dict.fromkeys(("input_text", "output_text", "input_image", "input_file"), RESPONSES),
-    **dict.fromkeys(
-        ("tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "search_result", "server_tool_use"),
-        ANTHROPIC,
-    ),
-}
-"""Blocks that tell a dialect; `text` stands in two of them."""
-
-_CHAT_FIELDS = frozenset(("tool_calls", "tool_call_id", "function_call", "refusal", "audio"))
-_CHAT_ROLES = frozenset(("tool", "function"))
 
 
 def as_json(value: Any) -> Any:
@@ -47,31 +31,19 @@ def messages_of(given: Any) -> Iterator[dict[str, Any]]:
             yield from messages_of(each)
         return
     said = as_json(given)
-    match said:
-        case {"choices": [{"message": dict(message)}, *_]}:
-            yield message
-        case {"object": "response", "output": list(items)}:
-            yield from items
-        case {"type": "message", "stop_reason": _, "role": role, "content": content}:
-            yield {"role": role, "content": content}
-        case {"role": str()} | {"type": str()}:
-            yield said
-        case _:
-            raise BadInput(f"a message is a dict with a role or a type, or an object of an SDK, not {type(given).__name__}")
+    replies = (each.said_in(said) for each in DIALECTS.values()) if isinstance(said, dict) else ()
+    replied = next((reply for reply in replies if reply is not None), None)
+    if replied is not None:
+        yield from replied
+    elif isinstance(said, dict) and any(isinstance(said.get(name), str) for name in ("role", "type")):
+        yield said
+    else:
+        raise BadInput(f"a message is a dict with a role or a type, or an object of an SDK, not {type(given).__name__}")
 
 
 def dialect_of(message: Mapping[str, Any]) -> DialectName | None:
     """The dialect that a message can only be of; None where it could be of several."""
-    if message.get("role") in _CHAT_ROLES or _CHAT_FIELDS & message.keys():
-        return CHAT
-    content = message.get("content")
-    blocks = [block for block in content if isinstance(block, Mapping)] if isinstance(content, Sequence) else []
-    told = next((_BLOCKS[block["type"]] for block in blocks if block.get("type") in _BLOCKS), None)
-    if told is not None:
-        return told
-    if any("cache_control" in block for block in blocks):
-        return ANTHROPIC
-    return RESPONSES if "type" in message else None
+    return next((name for name, each in DIALECTS.items() if each.claims(message)), None)
 
 
 def dialect_named(name: str) -> DialectName:
@@ -84,4 +56,5 @@ def dialect_named(name: str) -> DialectName:
 
 def dialect_for(model: str) -> DialectName:
     """What a model is most often spoken to in, where no message tells."""
-    return ANTHROPIC if "claude" in model.lower() else CHAT
+    spoken = (each for each in DIALECTS.values() if any(word in model.lower() for word in each.models))
+    return next(spoken, DEFAULT).name

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from hotset.nouns.message import DialectName
-from hotset.nouns.tool import Ghost, Tool
+from hotset.dialects import DIALECTS
+from hotset.nouns.message import ToolSpec
+from hotset.nouns.tool import Ghost
 from hotset.runtime.toolbox import Toolbox, Used
 from hotset.sources.tools.likelihood import UNLIKELY
 from hotset.surfaces.library.messages import dialect_named
@@ -29,7 +30,7 @@ class _Library:
         return function
 
     def _for_query(self, query: str, limit: int, dialect: str, session: str) -> list[dict[str, Any]]:
-        form = _FORMS[dialect_named(dialect)]
+        spoken = DIALECTS[dialect_named(dialect)]
         toolbox = self._toolbox()
         loaded = [Ghost(tool, 1.0, loaded=True) for tool in toolbox.loaded(session)]
         names = {ghost.tool.name for ghost in loaded}
@@ -38,7 +39,9 @@ class _Library:
             for ghost in toolbox.find(query, limit, session=session)
             if ghost.tool.name not in names and ghost.score >= UNLIKELY
         ]
-        return [form(ghost.tool, _description(ghost)) for ghost in (*loaded, *found)]
+        offered = [(ghost.tool, _description(ghost)) for ghost in (*loaded, *found)]
+        specs = [ToolSpec(tool.name, description, tool.parameters) for tool, description in offered]
+        return [msgspec.json.decode(each.raw) for each in spoken.declared(specs)]
 
 
 class Tools(_Library):
@@ -83,26 +86,3 @@ class AsyncTools(_Library):
 
 def _description(ghost: Ghost) -> str:
     return ghost.tool.description if ghost.loaded else f"[GHOST {ghost.score:.2f}] {ghost.tool.description}"
-
-
-def _chat(tool: Tool, description: str) -> dict[str, Any]:
-    return {"type": "function", "function": {"name": tool.name, "description": description, "parameters": _schema(tool)}}
-
-
-def _responses(tool: Tool, description: str) -> dict[str, Any]:
-    return {"type": "function", "name": tool.name, "description": description, "parameters": _schema(tool), "strict": False}
-
-
-def _anthropic(tool: Tool, description: str) -> dict[str, Any]:
-    return {"name": tool.name, "description": description, "input_schema": _schema(tool)}
-
-
-def _schema(tool: Tool) -> Any:
-    return msgspec.json.decode(tool.parameters)
-
-
-_FORMS: Mapping[DialectName, Callable[[Tool, str], dict[str, Any]]] = {
-    DialectName.OPENAI_CHAT: _chat,
-    DialectName.OPENAI_RESPONSES: _responses,
-    DialectName.ANTHROPIC: _anthropic,
-}

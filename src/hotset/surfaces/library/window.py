@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hotset.dialects.port import Dialect
+from hotset.dialects import DIALECTS, Dialect
 from hotset.dialects.view import is_call
 from hotset.errors import BadInput
 from hotset.nouns.call import Call, Headers
@@ -17,8 +17,7 @@ from hotset.nouns.page import Digest, Kind
 from hotset.surfaces.library.body import arguments, compose, reply_bytes
 from hotset.surfaces.library.engine import Engine
 from hotset.surfaces.library.errand import Broken, End, Errand, Head, Read, Send, Show
-from hotset.surfaces.library.messages import TITLES, dialect_for, dialect_of, messages_of
-from hotset.surfaces.library.routes import PATHS, UPSTREAMS
+from hotset.surfaces.library.messages import dialect_for, dialect_of, messages_of
 
 _JSON: Headers = ((b"content-type", b"application/json"),)
 
@@ -109,7 +108,8 @@ class Conversation:
         for message in [each for given in messages for each in messages_of(given)]:
             told = dialect_of(message)
             if told is not None and self._dialect is not None and told is not self._dialect:
-                raise BadInput(f"that is a message of {TITLES[told]}, and this window holds {TITLES[self._dialect]}")
+                titles = [DIALECTS[each].title for each in (told, self._dialect)]
+                raise BadInput(f"that is a message of {titles[0]}, and this window holds {titles[1]}")
             self._dialect = self._dialect or told
             self._append(msgspec.json.encode(message))
 
@@ -139,12 +139,13 @@ class Conversation:
         if not self._messages:
             raise BadInput("there is nothing to send: add() a message first")
         self._dialect = self.dialect
-        body = compose(self._dialect, self._messages, model=setting.model, system=setting.system, tools=tools, params=params)
+        spoken = DIALECTS[self._dialect]
+        body = compose(spoken, self._messages, model=setting.model, system=setting.system, tools=tools, params=params)
         if self._outgoing is not None and body == self._asked:
             return arguments(self._outgoing, params)  # the program tries again
         if self._errand is not None:
             self._errand.leave()  # its reply never came, and now something else is asked
-        call = Call("POST", PATHS[self._dialect], setting.headers, body, UPSTREAMS[self._dialect], self._dialect)
+        call = Call("POST", f"/v1{spoken.path}", setting.headers, body, spoken.provider, self._dialect)
         errand = Errand(call, self._engine, self._engine.planner(setting.budget))
         first = (await errand.begin())[0]
         self._errand, self._outgoing = (errand, _body(first)) if isinstance(first, Send) else (None, body)
@@ -154,7 +155,7 @@ class Conversation:
     async def _observe(self, given: Any) -> bool:
         if self._outgoing is None:
             raise BadInput("observe() takes the reply to what request() gave: call request() first")
-        raw = reply_bytes(given, self.dialect)
+        raw = reply_bytes(given, DIALECTS[self.dialect])
         seen = raw if self._errand is None else await self._walked(self._errand, raw)
         self._asks = seen is None
         if seen is None:

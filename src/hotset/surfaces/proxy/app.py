@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hotset.dialects.port import Dialects
+from hotset.dialects import DEFAULT, Dialects
 from hotset.nouns.call import Call, Headers, header
 from hotset.nouns.message import DialectName
 from hotset.runtime.codings import MOST
@@ -56,7 +56,7 @@ class Door:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         admitted = self._guard.admit(encoded(scope["raw_path"]), tuple(scope["headers"]))
         if isinstance(admitted, Refusal):
-            client = AsgiClient(send, _dialect_of(scope["path"]), self._dialects)
+            client = AsgiClient(send, _dialect_of(scope["path"], self._dialects), self._dialects)
             await client.refuse(admitted.status, admitted.message, ())
             return
         scope["path"], scope["raw_path"] = admitted, admitted.encode()
@@ -176,7 +176,7 @@ class AsgiClient:
 
     def __init__(self, send: Send, dialect: DialectName | None, dialects: Dialects) -> None:
         self._send = send
-        self._dialect = dialects[dialect or DialectName.OPENAI_CHAT]
+        self._dialect = dialects[dialect] if dialect else DEFAULT
         self.begun = False
 
     async def start(self, status: int, headers: Headers) -> None:
@@ -212,6 +212,6 @@ def _slices(chunk: bytes) -> Iterator[bytes | memoryview]:
         yield view[start : start + _SLICE]
 
 
-def _dialect_of(path: str) -> DialectName | None:
+def _dialect_of(path: str, dialects: Dialects) -> DialectName | None:
     """The dialect in which to refuse a call that was not let in."""
-    return DialectName.ANTHROPIC if "/messages" in path else None
+    return next((name for name, each in dialects.items() if each.path in path), None)

@@ -14,8 +14,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from hotset.dialects import DIALECTS
-from hotset.nouns.message import DialectName
+from hotset.dialects import DEFAULT
 
 MOST_HEADER_BYTES = 64 << 10  # the request line and all headers
 MOST_HEADERS = 256
@@ -143,7 +142,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     def _refuse(self, status: int, message: str) -> None:
         self._refusal = status, message
-        body = DIALECTS[DialectName.OPENAI_CHAT].refuse(status, f"hotset: {message}")
+        body = DEFAULT.refuse(status, f"hotset: {message}")
         head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(body)
         self.transport.write(STATUS_LINE[status] + head + body)
         if self.transport.can_write_eof():

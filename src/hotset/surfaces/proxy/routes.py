@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from hotset.dialects import DIALECTS
 from hotset.nouns.call import Headers, header
 from hotset.nouns.message import DialectName
 
-_CONVERSATIONS = {
-    "/chat/completions": ("openai", DialectName.OPENAI_CHAT),
-    "/responses": ("openai", DialectName.OPENAI_RESPONSES),
-    "/messages": ("anthropic", DialectName.ANTHROPIC),
-}
+_CONVERSATIONS = {each.path: (each.provider, name) for name, each in DIALECTS.items()}
 """Below the version prefix; everything else passes through unread."""
 
 _ANTHROPIC_ONLY = ("/messages", "/complete", "/organizations", "/skills")
@@ -37,7 +34,7 @@ def route(method: str, path: str, headers: Headers, upstreams: Collection[str]) 
         if named not in upstreams:
             return None
     below = path.removeprefix("/v1") if path == "/v1" or path.startswith("/v1/") else path
-    upstream, dialect = _CONVERSATIONS.get(below, ("", None))
+    upstream, dialect = _CONVERSATIONS.get(below) or ("", None)
     upstream = named or upstream or ("anthropic" if _speaks_anthropic(below, headers) else "openai")
     # The Anthropic base URL ends before the version, every other one behind it.
     target = f"/v1{below}" if upstream == "anthropic" and below != path else below

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from hotset.dialects.kinds import kind_of_call, kind_of_result
+from hotset.dialects.parts import kind_of_call, kind_of_result
 from hotset.nouns.memory import Ending, Memory, MemoryKind
 from hotset.nouns.message import DialectName
 from hotset.nouns.page import Chain, Kind, Page, PageId, Role, SessionId, digest

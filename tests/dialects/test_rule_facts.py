@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from hotset.dialects import DIALECTS, anthropic_checks, checks_recall, openai_checks
-from hotset.dialects.checks_recall import Recall
+from hotset.dialects import DIALECTS, anthropic, cache, chat, responses
+from hotset.dialects.cache import FactCache
 from hotset.errors import Malformed
 from hotset.nouns.message import DialectName, Message
 from hotset.nouns.page import Digest, Role
@@ -17,9 +17,9 @@ from tests.dialects.conversations import conversation
 from tests.dialects.test_invariants import FAULTS, MORE_FAULTS
 
 CHECKS = {
-    DialectName.ANTHROPIC: (anthropic_checks.check, anthropic_checks.fresh_recall),
-    DialectName.OPENAI_CHAT: (openai_checks.check_chat, openai_checks.fresh_chat_recall),
-    DialectName.OPENAI_RESPONSES: (openai_checks.check_responses, openai_checks.fresh_responses_recall),
+    DialectName.ANTHROPIC: (anthropic.rules.check, lambda: FactCache(anthropic.rules._facts)),
+    DialectName.OPENAI_CHAT: (chat.rules.check, lambda: FactCache(chat.rules._facts)),
+    DialectName.OPENAI_RESPONSES: (responses.rules.check, lambda: FactCache(responses.rules._facts)),
 }
 
 
@@ -98,7 +98,7 @@ def test_a_seeded_fault_is_found_in_a_conversation_that_was_fine_before(fault):
 
 def test_a_message_is_looked_into_once():
     looked = []
-    recall = Recall(lambda raw: looked.append(raw) or len(raw))
+    recall = FactCache(lambda raw: looked.append(raw) or len(raw))
     first, second = _message(b"aa"), _message(b"bbb")
     assert recall.of([first]) == [2]
     assert recall.of([first, second]) == [2, 3]
@@ -108,9 +108,9 @@ def test_a_message_is_looked_into_once():
 
 def test_the_longest_unused_is_forgotten_first_and_what_is_huge_is_not_remembered():
     looked = []
-    recall = Recall(lambda raw: looked.append(raw[:1]) or len(raw))
-    size = checks_recall._LARGEST
-    letters = [bytes([each]) for each in range(checks_recall._MOST_BYTES // size)]
+    recall = FactCache(lambda raw: looked.append(raw[:1]) or len(raw))
+    size = cache.LARGEST
+    letters = [bytes([each]) for each in range(cache.MOST_BYTES // size)]
     recall.of([_message(each * size) for each in letters])
     recall.of([_message(letters[0] * size)])
     recall.of([_message(b"new" * (size // 3))])
@@ -123,7 +123,7 @@ def test_the_longest_unused_is_forgotten_first_and_what_is_huge_is_not_remembere
 
 
 def test_threads_may_share_what_is_remembered():
-    recall = Recall(len)
+    recall = FactCache(len)
     messages = [_message(bytes([n % 251]) * (n + 1)) for n in range(500)]
     got = []
 

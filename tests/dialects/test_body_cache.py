@@ -7,12 +7,11 @@ import random
 
 import pytest
 
-from hotset.dialects import DIALECTS
-from hotset.dialects.port import Dialect
 from hotset.errors import Malformed
 from hotset.nouns.message import DialectName, Request
 from tests.campaign import sample
 from tests.dialects.conversations import conversation
+from tests.dialects.fresh import FreshParser
 
 _LONG = "word " * 2000
 """As short as a body may be to be worth remembering."""
@@ -20,7 +19,7 @@ _LONG = "word " * 2000
 _FIELD = {DialectName.ANTHROPIC: "messages", DialectName.OPENAI_CHAT: "messages", DialectName.OPENAI_RESPONSES: "input"}
 
 
-def _read(dialect: Dialect, body: bytes) -> Request | str:
+def _read(dialect: FreshParser, body: bytes) -> Request | str:
     try:
         return dialect.parse(body)
     except Malformed as error:
@@ -53,7 +52,7 @@ def _damaged(body: bytes, rng: random.Random) -> bytes:
 @pytest.mark.parametrize("name", list(DialectName))
 def test_a_conversation_that_grows_changes_and_breaks_is_read_as_by_one_who_sees_it_for_the_first_time(name):
     rng = random.Random(11)
-    seasoned = type(DIALECTS[name])()
+    seasoned = FreshParser(name)
     for _ in range(sample(60, 300)):
         whole = json.loads(conversation(name, rng))
         said = whole[_FIELD[name]]
@@ -69,12 +68,12 @@ def test_a_conversation_that_grows_changes_and_breaks_is_read_as_by_one_who_sees
                 whole["extra"] = rng.random()
             body = _laid_out({**whole, _FIELD[name]: told}, random.Random(layout))
             for each in (body, _damaged(body, rng), body):
-                assert _read(seasoned, each) == _read(type(seasoned)(), each)
+                assert _read(seasoned, each) == _read(FreshParser(seasoned.name), each)
 
 
 @pytest.mark.parametrize("behind", [b".5", b"5", b"e5", b'"x"', b"{}", b" x"])
 def test_what_no_json_allows_behind_a_known_message_is_refused(behind):
-    dialect = type(DIALECTS[DialectName.ANTHROPIC])()
+    dialect = FreshParser(DialectName.ANTHROPIC)
     known = b'{"model": "m", "messages": [{"role": "user", "content": "%b"}' % _LONG.encode()
     dialect.parse(known + b"]}")
 
@@ -83,7 +82,7 @@ def test_what_no_json_allows_behind_a_known_message_is_refused(behind):
 
 
 def test_a_message_that_was_read_before_is_the_same_object():
-    dialect = type(DIALECTS[DialectName.ANTHROPIC])()
+    dialect = FreshParser(DialectName.ANTHROPIC)
     known = b'{"model": "m", "messages": [{"role": "user", "content": "%b"}' % _LONG.encode()
     first = dialect.parse(known + b"]}")
     second = dialect.parse(known + b', {"role": "assistant", "content": "I go"}, {"role": "user", "content": "and?"}]}')
@@ -101,17 +100,17 @@ def test_two_calls_of_one_id_tell_their_results_apart():
         json.dumps({"model": "m", "messages": [{"role": "user", "content": _LONG}, *messages]}).encode()
         for messages in ([said[0], said[1]], [said[0], result], [said[0], said[1], result], [said[0], result, said[1], result])
     ]
-    dialect = type(DIALECTS[DialectName.ANTHROPIC])()
+    dialect = FreshParser(DialectName.ANTHROPIC)
 
     for body in bodies:
-        assert dialect.parse(body) == type(dialect)().parse(body)
+        assert dialect.parse(body) == FreshParser(dialect.name).parse(body)
 
 
 def test_what_is_remembered_of_bodies_is_bounded():
-    dialect = type(DIALECTS[DialectName.OPENAI_CHAT])()
+    dialect = FreshParser(DialectName.OPENAI_CHAT)
     for n in range(40):
         dialect.parse(json.dumps({"model": "m", "messages": [{"role": "user", "content": f"{n}" * 200_000}]}).encode())
 
-    known = dialect._memo.bodies._read
+    known = dialect.cache.bodies.fronts
     assert 0 < len(known) <= 8
     assert sum(len(body) for body, _ in known) <= 4 << 20

@@ -7,29 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import msgspec
 
 from hotset.dialects import wire
-from hotset.dialects.frames import Frame, event
-from hotset.dialects.view import (
-    COMMENT,
-    DocumentView,
-    Places,
-    Read,
-    Refuse,
-    Round,
-    StreamView,
-    View,
-    exchanged,
-    in_one_message,
-    is_call,
-    is_ours,
-    observed,
-    with_sum,
-)
+from hotset.dialects.chat.reply import read, refuse
+from hotset.dialects.port import Round, TurnView
+from hotset.dialects.sse import SseFrame, event
+from hotset.dialects.view import Editor, exchanged, in_one_message, merge_usage, observed, view_turn, with_sum
 from hotset.nouns.link import Link
 from hotset.nouns.message import Reply
 from hotset.nouns.window import Hidden
@@ -55,7 +41,7 @@ class _Call:
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    frame: Frame
+    frame: SseFrame
     tree: dict[str, Any]
     calls: tuple[_Call, ...] = ()
     """Whose deltas it carries, in their order."""
@@ -85,26 +71,19 @@ class _Chunk:
         return {name for name in _TEXTS if isinstance(delta.get(name), str) and delta[name]}
 
 
-def view(ours: Container[str], read: Read, refuse: Refuse, *, streamed: bool) -> View:
-    if streamed:
-        return StreamView(_Editor(ours, refuse), read, hidden)
-    return DocumentView(read, lambda reply, _: observe(reply, ours), partial(merge, ours=ours), hidden)
+def view(ours: Container[str], *, streamed: bool) -> TurnView:
+    return view_turn(_Editor(ours), read, streamed=streamed)
 
 
 @dataclass(slots=True)
-class _Editor:
-    ours: Container[str]
-    refuse: Refuse
-    plain: bool = True
-    ended: bool = False
-    pulse: bytes = COMMENT
-    _is_first: bool = True
+class _Editor(Editor):
+    """What is held back is chunks, each with what is shown of it."""
+
     _is_opaque: bool = False
     _name: dict[str, bytes] = field(default_factory=dict)
     """How the first round's chunks name themselves."""
     _calls: dict[int, _Call] = field(default_factory=dict)
     """The latest call of this round under each number."""
-    _places: Places = field(default_factory=Places)
     _hides: bool = False
     """This round calls tools of ours."""
     _texts: set[str] = field(default_factory=set)
@@ -115,28 +94,19 @@ class _Editor:
     """Those that it got of earlier rounds."""
     _waiting: list[_Chunk] = field(default_factory=list)
     """Chunks from one on that begins a call and does not yet name its tool."""
-    _held: list[tuple[_Chunk, bytes]] = field(default_factory=list)
-    """The end and what came behind it, with what is shown of each."""
-    _earlier: list[dict[str, Any]] = field(default_factory=list)
-    """Usage of each round before this one."""
-    _usage: dict[str, Any] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool:
-        return bool(self._held) and not self._hides
+        return bool(self.held) and not self._hides
 
     def begin(self) -> None:
-        self.plain = self.ended = self._is_first = False
-        self._earlier.append(self._usage)
-        self._usage = {}
+        Editor.begin(self)
         self._hides = False
         self._spoken |= self._shown_texts
-        self._texts.clear()
-        self._places.begin()
-        for each in (self._calls, self._waiting, self._held):
+        for each in (self._texts, self._calls, self._waiting):
             each.clear()
 
-    def show(self, frame: Frame) -> bytes:
+    def show(self, frame: SseFrame) -> bytes:
         chunk = self._read(frame)
         self.ended = self.ended or chunk.is_done or bool(chunk.tree.get("error"))
         self._waiting.append(chunk)
@@ -146,28 +116,48 @@ class _Editor:
     def end(self, last: Round) -> bytes:
         shown = self._released()
         if last.calls and not last.complete:
-            # It broke off before its last event: how the turn would have ended nobody knows.
-            return shown + b"".join(chunk.frame.saying(data) for chunk, data in self._held if not chunk.is_end)
-        return shown + b"".join(chunk.frame.saying(self._ending(chunk, data, last)) for chunk, data in self._held)
+            # It broke off before its last event: how the turn would have ended is not known.
+            return shown + b"".join(chunk.frame.saying(data) for chunk, data in self.held if not chunk.is_end)
+        return shown + b"".join(chunk.frame.saying(self._ending(chunk, data, last)) for chunk, data in self.held)
 
     def error(self, status: int, body: bytes) -> bytes:
-        tree = wire.as_object(wire.lenient(body))
-        refusal = wire.encode(tree) if tree.get("error") else self.refuse(status, f"The upstream answered with status {status}.")
+        tree = wire.lenient_object(body)
+        refusal = wire.encode(tree) if tree.get("error") else refuse(status, f"The upstream answered with status {status}.")
         return event(refusal)
 
-    def observe(self, reply: Reply) -> Round:
-        return observe(reply, self.ours)
+    def observe(self, reply: Reply, _body: bytes) -> Round:
+        mine = self.ours if len(reply.messages) == 1 else frozenset[str]()
+        return observed(reply, mine, tuple(message.raw for message in reply.messages if not message.aside))
 
-    def _read(self, frame: Frame) -> _Chunk:
-        tree = wire.as_object(wire.lenient(frame.data))
+    def merge(self, bodies: Sequence[bytes], last: Round) -> bytes:
+        """The last document under the first one's name, with the texts of all of them and none of our calls."""
+        choices = [raw for body in bodies for raw in wire.elements_of(wire.member_of(body, "choices"))[:1]]
+        said = exchanged(
+            choices[-1], {"message": _merged([wire.member_of(raw, "message") or b"{}" for raw in choices], self.ours)}
+        )
+        if (stop := _stop(wire.lenient_object(said).get("finish_reason"), last)) is not None:
+            said = exchanged(said, {"finish_reason": wire.encode(stop)})
+        values = {"choices": b"[" + said + b"]"}
+        if len(bodies) > 1:
+            first = wire.lenient_object(bodies[0])
+            values |= {name: wire.encode(first[name]) for name in _FRAME if name in first} | merge_usage(bodies)
+        return exchanged(bodies[-1], values)
+
+    def conceal(self, rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:
+        """The client's one message stands for the last round; what came before it stands before it. Answers to calls of ours
+        beside the client's are messages right behind it."""
+        return in_one_message(rounds, answers, links, _without_calls)
+
+    def _read(self, frame: SseFrame) -> _Chunk:
+        tree = wire.lenient_object(frame.data)
         chunk = _Chunk(frame, tree)
         if isinstance(tree.get("usage"), dict):
-            self._usage = tree["usage"]
+            self.usage = tree["usage"]
         indexes = [wire.as_count(wire.as_object(choice).get("index")) for choice in wire.as_list(tree.get("choices"))]
         self._is_opaque = self._is_opaque or any(indexes) or len(indexes) > 1
         if not indexes or self._is_opaque:
             return chunk
-        if self._is_first and not self._name:
+        if self.is_first and not self._name:
             self._name = {name: wire.encode(tree[name]) for name in _FRAME if name in tree}
         deltas = wire.as_list(wire.as_object(chunk.choice.get("delta")).get("tool_calls"))
         return _Chunk(frame, tree, tuple(self._meet(wire.as_object(delta)) for delta in deltas))
@@ -194,11 +184,11 @@ class _Editor:
         if data is None:
             return b""
         released = b""
-        if self._held and chunk.says_more and not self._hides:  # some providers call every chunk the last
-            released = b"".join(self._sent(each, known) for each, known in self._held)
-            self._held.clear()
-        if self._held or chunk.is_end:
-            self._held.append((chunk, data))
+        if self.held and chunk.says_more and not self._hides:  # some providers call every chunk the last
+            released = b"".join(self._sent(each, known) for each, known in self.held)
+            self.held.clear()
+        if self.held or chunk.is_end:
+            self.held.append((chunk, data))
             return released
         return released + self._sent(chunk, data)
 
@@ -208,7 +198,7 @@ class _Editor:
 
     def _edited(self, chunk: _Chunk) -> bytes | None:
         """The chunk as the client sees it; None where there is nothing for it to see."""
-        is_said_as_it_is = self._is_first and not chunk.calls
+        is_said_as_it_is = self.is_first and not chunk.calls
         if is_said_as_it_is or self._is_opaque or not isinstance(chunk.tree.get("choices"), list):
             return chunk.frame.data
         is_counted = isinstance(chunk.tree.get("usage"), dict)
@@ -220,7 +210,7 @@ class _Editor:
         edited = self._apart(self._delta(delta, chunk.calls), chunk)
         if edited == delta:
             return self._named(chunk.frame.data)
-        left = wire.as_object(wire.lenient(edited))
+        left = wire.lenient_object(edited)
         if not any(left.values()) and not chunk.choice.get("finish_reason") and not is_counted:
             return None
         return self._named(exchanged(text, {"choices": b"[" + exchanged(said, {"delta": edited}) + b"]"}))
@@ -229,7 +219,7 @@ class _Editor:
         if not raw.startswith(b"{"):
             return raw
         said = {name: bytes(value) for name, value in wire.members(raw, "a delta").items()}
-        left = {name: value for name, value in said.items() if self._is_first or name != "role"}
+        left = {name: value for name, value in said.items() if self.is_first or name != "role"}
         if calls:
             deltas = wire.elements_of(left.pop("tool_calls"))
             shown = list(self._shown(deltas, calls))
@@ -248,17 +238,17 @@ class _Editor:
     def _shown(self, deltas: Sequence[bytes], calls: Sequence[_Call]) -> Iterator[bytes]:
         """The deltas of calls that are not ours, counted on."""
         for raw, call in zip(deltas, calls, strict=True):
-            tree = wire.as_object(wire.lenient(raw))
+            tree = wire.lenient_object(raw)
             is_own = call.name in self.ours and "custom" not in tree
-            self._places.meet(call.index, hidden=is_own)
+            self.places.meet(call.index, hidden=is_own)
             self._hides = self._hides or is_own
             self.plain = self.plain and not is_own
-            place = self._places.of(call.index)
+            place = self.places.of(call.index)
             if place is not None:
                 yield exchanged(raw, {"index": wire.encode(place)}) if place != call.index and "index" in tree else raw
 
     def _named(self, data: bytes) -> bytes:
-        if self._is_first or not self._name:
+        if self.is_first or not self._name:
             return data
         text = wire.salvaged(data)[0]
         return exchanged(text, {name: value for name, value in self._name.items() if wire.member_of(text, name) != value})
@@ -269,37 +259,9 @@ class _Editor:
         if chunk.choice and (stop := _stop(chunk.choice.get("finish_reason"), last)) is not None and not self._is_opaque:
             said = wire.elements_of(wire.member_of(text, "choices"))[0]
             values["choices"] = b"[" + exchanged(said, {"finish_reason": wire.encode(stop)}) + b"]"
-        if not self._is_first and isinstance(chunk.tree.get("usage"), dict):
-            values["usage"] = with_sum(wire.member_of(text, "usage"), [*self._earlier, self._usage])
+        if not self.is_first and isinstance(chunk.tree.get("usage"), dict):
+            values["usage"] = with_sum(wire.member_of(text, "usage"), [*self.earlier, self.usage])
         return exchanged(text, values) if values else data
-
-
-def observe(reply: Reply, ours: Container[str]) -> Round:
-    mine = ours if len(reply.messages) == 1 else frozenset[str]()
-    found = [part for message in reply.messages for part in message.parts if is_call(part)]
-    foreign = any(not is_ours(part, mine) for part in found)
-    return observed(reply, mine, tuple(message.raw for message in reply.messages if not message.aside), foreign=foreign)
-
-
-def merge(bodies: Sequence[bytes], last: Round, ours: Container[str]) -> bytes:
-    """The last document under the first one's name, with the texts of all of them and none of our calls."""
-    trees = [wire.as_object(wire.lenient(body)) for body in bodies]
-    choices = [raw for body in bodies for raw in wire.elements_of(wire.member_of(body, "choices"))[:1]]
-    said = exchanged(choices[-1], {"message": _merged([wire.member_of(raw, "message") or b"{}" for raw in choices], ours)})
-    if (stop := _stop(wire.as_object(wire.lenient(said)).get("finish_reason"), last)) is not None:
-        said = exchanged(said, {"finish_reason": wire.encode(stop)})
-    values = {"choices": b"[" + said + b"]"}
-    if len(bodies) > 1:
-        values |= {name: wire.encode(trees[0][name]) for name in _FRAME if name in trees[0]}
-        if wire.as_object(trees[-1].get("usage")):
-            values["usage"] = with_sum(wire.member_of(bodies[-1], "usage"), [tree.get("usage") for tree in trees])
-    return exchanged(bodies[-1], values)
-
-
-def hidden(rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:
-    """The client's one message stands for the last round; what came before it stands before it. Answers to calls of ours beside
-    the client's are messages right behind it."""
-    return in_one_message(rounds, answers, links, _without_calls)
 
 
 def _stop(reason: Any, last: Round) -> str | None:
@@ -308,7 +270,7 @@ def _stop(reason: Any, last: Round) -> str | None:
 
 
 def _merged(messages: Sequence[bytes], ours: Container[str]) -> bytes:
-    trees = [wire.as_object(wire.lenient(raw)) for raw in messages]
+    trees = [wire.lenient_object(raw) for raw in messages]
     left = {name: bytes(value) for name, value in wire.members(messages[-1], "a message").items()}
     for name in _TEXTS:
         texts = [tree[name] for tree in trees if tree.get(name)]
@@ -333,7 +295,7 @@ def _without_calls(said: Round) -> bytes:
     ids = {call.id for call in said.calls}
     for raw in said.raws:
         left = _without(raw, lambda call: call.get("id") in ids)
-        tree = wire.as_object(wire.lenient(left))
+        tree = wire.lenient_object(left)
         if any(tree.get(name) for name in ("content", "refusal", "tool_calls", "function_call", "audio")):
             return left
     return b""
@@ -343,10 +305,8 @@ def _without(raw: bytes, is_own: Callable[[dict[str, Any]], bool]) -> bytes:
     """A message without some of its calls."""
     left = {name: bytes(value) for name, value in wire.members(raw, "a message").items()}
     calls = wire.elements_of(left.get("tool_calls", b""))
-    shown = [call for call in calls if not is_own(wire.as_object(wire.lenient(call)))]
+    shown = [call for call in calls if not is_own(wire.lenient_object(call))]
     if len(shown) == len(calls):
         return raw
-    left["tool_calls"] = b"[" + b",".join(shown) + b"]"
-    if not shown:
-        del left["tool_calls"]
-    return wire.encode({name: msgspec.Raw(value) for name, value in left.items()})
+    left |= {"tool_calls": wire.array_of(shown) if shown else b""}
+    return wire.encode({name: msgspec.Raw(value) for name, value in left.items() if value})

@@ -10,30 +10,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import msgspec
 
 from hotset.dialects import wire
-from hotset.dialects.frames import Frame, event
-from hotset.dialects.openai_responses_changes import SEARCH_CALL
-from hotset.dialects.reply import error_of
-from hotset.dialects.view import (
-    COMMENT,
-    OWN_SEARCH,
-    DocumentView,
-    OwnCall,
-    Places,
-    Read,
-    Refuse,
-    Round,
-    StreamView,
-    View,
-    exchanged,
-    observed,
-    with_sum,
-)
+from hotset.dialects.chat.reply import refuse
+from hotset.dialects.port import OWN_SEARCH, OwnCall, Round, TurnView
+from hotset.dialects.responses.change import SEARCH_CALL
+from hotset.dialects.responses.reply import read
+from hotset.dialects.sse import SseFrame, event
+from hotset.dialects.view import Editor, error_of, exchanged, merge_lists, observed, view_turn, with_sum
 from hotset.nouns.link import Link
 from hotset.nouns.message import Reply
 from hotset.nouns.tool import FIND_TOOLS
@@ -46,59 +33,37 @@ _RUN_BY_PROVIDER = frozenset(
 )
 
 
-def view(ours: Container[str], read: Read, refuse: Refuse, *, streamed: bool) -> View:
-    if streamed:
-        return StreamView(_Editor(ours, refuse), read, hidden)
-    return DocumentView(
-        read, lambda reply, body: observe(reply, ours, is_stored=_is_stored(body)), partial(merge, ours=ours), hidden
-    )
+def view(ours: Container[str], *, streamed: bool) -> TurnView:
+    return view_turn(_Editor(ours), read, streamed=streamed)
 
 
 @dataclass(slots=True)
-class _Editor:
-    ours: Container[str]
-    refuse: Refuse
-    plain: bool = True
-    ended: bool = False
-    pulse: bytes = COMMENT
-    _is_first: bool = True
+class _Editor(Editor):
+    """What is held back is frames, each with what is shown of it."""
+
     _id: bytes = b""
     """The first round's, as JSON."""
     _response: bytes = b""
     """The response as the first round's first event tells it."""
-    _places: Places = field(default_factory=Places)
     _number: int = -1
     """The number of the latest event that the client got, or will get where it is held."""
     _shown: int = -1
     """The number of the latest event that the client got."""
     _shift: int | None = 0
     """What to add to the upstream's number of an event; None until a round's first is known."""
-    _held: list[tuple[Frame, bytes]] = field(default_factory=list)
-    """The end and what came behind it, with what is shown of each."""
     _items: dict[int, bytes] = field(default_factory=dict)
     """This round's items that the client got, whole."""
     _before: list[bytes] = field(default_factory=list)
     """Those of earlier rounds."""
-    _earlier: list[dict[str, Any]] = field(default_factory=list)
-    """Usage of each round before this one."""
-    _usage: dict[str, Any] = field(default_factory=dict)
     _is_stored: bool = True
 
-    @property
-    def holds(self) -> bool:
-        return bool(self._held) and not self._places.hides
-
     def begin(self) -> None:
-        self.plain = self.ended = self._is_first = False
-        self._earlier.append(self._usage)
-        self._usage = {}
+        Editor.begin(self)
         self._before += [self._items[index] for index in sorted(self._items)]
         self._shift, self._number = None, self._shown
-        self._places.begin()
         self._items.clear()
-        self._held.clear()
 
-    def show(self, frame: Frame) -> bytes:
+    def show(self, frame: SseFrame) -> bytes:
         text, value = wire.salvaged(frame.data)
         tree = wire.as_object(value)
         kind = wire.as_text(tree.get("type")) or (frame.name if tree else "")
@@ -107,19 +72,19 @@ class _Editor:
         data = self._edited(kind, tree, frame.data, text)
         if data is None:
             return b""
-        if self._held or kind in _END:
-            self._held.append((frame, data))
+        if self.held or kind in _END:
+            self.held.append((frame, data))
             return b""
         self._shown = self._number
         return frame.saying(data)
 
-    def end(self, last: Round) -> bytes:
-        del last  # an event that ends a response says how it ended, not why
-        return b"".join(frame.saying(self._ending(data)) for frame, data in self._held)
+    def end(self, _last: Round) -> bytes:
+        """An event that ends a response says how it ended, not why."""
+        return b"".join(frame.saying(self._ending(data)) for frame, data in self.held)
 
     def error(self, status: int, body: bytes) -> bytes:
-        given = wire.as_object(wire.lenient(body))
-        tree = given if given.get("error") else wire.as_object(wire.lenient(self.refuse(status, _said(status))))
+        given = wire.lenient_object(body)
+        tree = given if given.get("error") else wire.as_object(wire.lenient(refuse(status, _said(status))))
         message = wire.as_text(wire.as_object(tree.get("error")).get("message")) or _said(status)
         code = error_of(tree)
         said = {"type": "error", "code": code, "message": message, "param": None, "sequence_number": self._shown + 1}
@@ -132,28 +97,64 @@ class _Editor:
             {
                 "status": b'"failed"',
                 "error": wire.encode({"code": code, "message": message}),
-                "output": b"[" + b",".join(items) + b"]",
+                "output": wire.array_of(items),
             },
         )
         last = {"type": "response.failed", "sequence_number": self._shown + 2, "response": msgspec.Raw(failed)}
         return event(wire.encode(said), "error") + event(wire.encode(last), "response.failed")
 
-    def observe(self, reply: Reply) -> Round:
-        return observe(reply, self.ours, is_stored=self._is_stored)
+    def observe(self, reply: Reply, body: bytes) -> Round:
+        document = wire.lenient_object(body) if body.lstrip().startswith(b"{") else {}
+        is_stored = document.get("store") is not False if document else self._is_stored
+        items = [(message.raw, wire.lenient_object(message.raw)) for message in reply.messages]
+        raws = tuple(raw for raw, item in items if is_stored or not _is_bare(item))
+        foreign = any(not _is_own(item, self.ours) for item in _for_the_client([item for _, item in items]))
+        searches = tuple(_search(item) for _, item in items if item.get("type") == SEARCH_CALL and _is_own(item, self.ours))
+        said = observed(reply, self.ours, raws)
+        return replace(said, calls=(*searches, *said.calls), foreign=foreign)
+
+    def merge(self, bodies: Sequence[bytes], _last: Round) -> bytes:
+        """The last document, with the items of all of them but our calls."""
+        return exchanged(bodies[-1], merge_lists(bodies, "output", lambda item: _is_own(item, self.ours)))
+
+    def conceal(self, rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:
+        """Our calls and their answers stand again where they stood: before the item that the client saw next.
+
+        That is an item to build upon, with the reasoning that led to it behind ours. Only between two rounds of ours of which the
+        client saw nothing but reasoning, it is the second one's reasoning, if it can be told from others.
+        """
+        often = Counter(link.chain for link in links)
+        rows: list[Hidden] = []
+        between: list[Hidden] = []
+        """Rows of reasoning, which only hold where something to build upon follows."""
+        group, asides = list[bytes](), list[Link]()
+        for each in _in_order(rounds, answers, links):
+            if isinstance(each, bytes):
+                if group and asides and often[asides[0].chain] == 1:
+                    between.append(Hidden(asides[0].chain, tuple(group)))
+                    group = []
+                asides = []
+                group.append(each)
+            elif each.message.aside:
+                asides += [each] if group else []
+            else:
+                rows += [*between, Hidden(each.chain, tuple(group), asides=len(asides))] if group else []
+                between, group, asides = [], [], []
+        return tuple(rows)
 
     def _listen(self, kind: str, tree: dict[str, Any], text: bytes) -> None:
         index = wire.as_count(tree.get("output_index"))
         if kind == "response.output_item.added":
             is_own = _is_own(wire.as_object(tree.get("item")), self.ours)
-            self._places.meet(index, hidden=is_own)
+            self.places.meet(index, hidden=is_own)
             self.plain = self.plain and not is_own
-        elif kind == "response.output_item.done" and self._places.of(index) is not None:
+        elif kind == "response.output_item.done" and self.places.of(index) is not None:
             self._items[index] = wire.member_of(text, "item")
         elif kind in _BEGIN or kind in _END:
             response = wire.as_object(tree.get("response"))
             self._is_stored = response.get("store") is not False
-            self._usage = wire.as_object(response.get("usage"))
-            if self._is_first and not self._id and "id" in response:
+            self.usage = wire.as_object(response.get("usage"))
+            if self.is_first and not self._id and "id" in response:
                 self._id = wire.encode(response["id"])
                 self._response = wire.member_of(text, "response")
 
@@ -162,12 +163,12 @@ class _Editor:
         values: dict[str, bytes] = {}
         index = tree.get("output_index")
         if isinstance(index, int):
-            place = self._places.of(index)
+            place = self.places.of(index)
             if place is None:
                 self._leave_out(tree)
                 return None
             values |= {"output_index": wire.encode(place)} if place != index else {}
-        elif kind in _BEGIN and not self._is_first:
+        elif kind in _BEGIN and not self.is_first:
             self._leave_out(tree)
             return None
         number = tree.get("sequence_number")
@@ -196,64 +197,13 @@ class _Editor:
         values: dict[str, bytes] = {}
         told = wire.elements_of(wire.member_of(response, "output"))
         if told or not self._items:  # some providers never repeat the items: then they do not here
-            items = [raw for raw in told if not _is_own(wire.as_object(wire.lenient(raw)), self.ours)]
-            values["output"] = b"[" + b",".join([*self._before, *items]) + b"]"
-        if not self._is_first:
+            items = [raw for raw in told if not _is_own(wire.lenient_object(raw), self.ours)]
+            values["output"] = wire.array_of([*self._before, *items])
+        if not self.is_first:
             values |= {"id": self._id} if self._id else {}
-            if self._usage:
-                values["usage"] = with_sum(wire.member_of(response, "usage"), [*self._earlier, self._usage])
+            if self.usage:
+                values["usage"] = with_sum(wire.member_of(response, "usage"), [*self.earlier, self.usage])
         return exchanged(text, {"response": exchanged(response, values)})
-
-
-def observe(reply: Reply, ours: Container[str], *, is_stored: bool) -> Round:
-    items = [(message.raw, wire.as_object(wire.lenient(message.raw))) for message in reply.messages]
-    raws = tuple(raw for raw, item in items if is_stored or not _is_bare(item))
-    foreign = any(not _is_own(item, ours) for item in _for_the_client([item for _, item in items]))
-    searches = tuple(_search(item) for _, item in items if item.get("type") == SEARCH_CALL and _is_own(item, ours))
-    said = observed(reply, ours, raws, foreign=foreign)
-    return replace(said, calls=(*searches, *said.calls)) if searches else said
-
-
-def merge(bodies: Sequence[bytes], last: Round, ours: Container[str]) -> bytes:
-    """The last document, with the items of all of them but our calls."""
-    del last
-    trees = [wire.as_object(wire.lenient(body)) for body in bodies]
-    items = [
-        raw
-        for body in bodies
-        for raw in wire.elements_of(wire.member_of(body, "output"))
-        if not _is_own(wire.as_object(wire.lenient(raw)), ours)
-    ]
-    values = {"output": b"[" + b",".join(items) + b"]"}
-    if len(bodies) > 1 and wire.as_object(trees[-1].get("usage")):
-        values["usage"] = with_sum(wire.member_of(bodies[-1], "usage"), [tree.get("usage") for tree in trees])
-    return exchanged(bodies[-1], values)
-
-
-def hidden(rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:
-    """Our calls and their answers stand again where they stood: before the item that the client saw next.
-
-    That is an item to build upon, with the reasoning that led to it behind ours. Only between two rounds of ours of which the
-    client saw nothing but reasoning, it is the second one's reasoning, if it can be told from others.
-    """
-    often = Counter(link.chain for link in links)
-    rows: list[Hidden] = []
-    between: list[Hidden] = []
-    """Rows of reasoning, which only hold where something to build upon follows."""
-    group, asides = list[bytes](), list[Link]()
-    for each in _in_order(rounds, answers, links):
-        if isinstance(each, bytes):
-            if group and asides and often[asides[0].chain] == 1:
-                between.append(Hidden(asides[0].chain, tuple(group)))
-                group = []
-            asides = []
-            group.append(each)
-        elif each.message.aside:
-            asides += [each] if group else []
-        else:
-            rows += [*between, Hidden(each.chain, tuple(group), asides=len(asides))] if group else []
-            between, group, asides = [], [], []
-    return tuple(rows)
 
 
 def _in_order(rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> Iterator[bytes | Link]:
@@ -262,7 +212,7 @@ def _in_order(rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links
     for number, said in enumerate(rounds):
         answered = answers[number] if number < len(answers) else ()
         ids = {call.id for call in said.calls}
-        trees = [wire.as_object(wire.lenient(raw)) for raw in said.raws]
+        trees = [wire.lenient_object(raw) for raw in said.raws]
         own = [raw for raw, tree in zip(said.raws, trees, strict=True) if _call_id(tree) in ids] if answered else []
         first = next((tree for tree in _for_the_client(trees) if _call_id(tree) not in ids), None)
         for raw, tree in zip(said.raws, trees, strict=True):
@@ -312,10 +262,6 @@ def _is_own(item: dict[str, Any], ours: Container[str]) -> bool:
 def _is_bare(item: dict[str, Any]) -> bool:
     """Reasoning that is only a name for what the provider did not store: sent back, it would not be found."""
     return item.get("type") == "reasoning" and not item.get("encrypted_content") and not item.get("content")
-
-
-def _is_stored(body: bytes) -> bool:
-    return wire.as_object(wire.lenient(body)).get("store") is not False
 
 
 def _said(status: int) -> str:

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from hotset.dialects import changes, envelope, rewording, wire
-from hotset.dialects.node import Node, is_text, says
-from hotset.dialects.rewording import Slot
-from hotset.nouns.message import Answer, Loading, Request, Tool, ToolSpec
+from hotset.dialects import change, envelope, wire
+from hotset.dialects.change import Slot
+from hotset.dialects.chat.change import is_open
+from hotset.dialects.responses.parse import CALLS, understand
+from hotset.dialects.wire import JsonNode
+from hotset.nouns.link import Link
+from hotset.nouns.message import Answer, Loading, Message, Request, Tool, ToolSpec
+from hotset.nouns.page import Chain
 from hotset.nouns.tool import FIND_TOOLS
-
-CALLS = {
-    "function_call": "arguments",
-    "custom_tool_call": "input",
-    "local_shell_call": "action",
-    "shell_call": "action",
-    "apply_patch_call": "operation",
-}
-"""Items by which the model calls a tool of the client's, and the field that says with what."""
+from hotset.nouns.window import Hidden
 
 SEARCH, SEARCH_CALL, SEARCH_OUTPUT = "tool_search", "tool_search_call", "tool_search_output"
 """The provider's own search for tools, a call of it, and what answers that."""
@@ -30,9 +26,17 @@ _TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal"
 """Blocks that say a text, and the member that holds it."""
 
 
-def slots(item: Node) -> Iterator[Slot | None]:
+def reword(message: Message, words: Mapping[int, bytes]) -> Message:
+    return change.reword(message, words, slots)
+
+
+def reveal(request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidden]) -> Request:
+    return change.reveal(request, links, hidden, understand, slots)
+
+
+def slots(item: JsonNode) -> Iterator[Slot | None]:
     members = item.members()
-    kind = says(members, "type") if "type" in members else "message"
+    kind = wire.text_of(members, "type") if "type" in members else "message"
     if kind == "message":
         yield from _message_slots(members)
     elif kind in CALLS:
@@ -44,24 +48,22 @@ def slots(item: Node) -> Iterator[Slot | None]:
 def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
     outer = envelope.opened(body, "input")
     names = [tool.name for tool in outer.tools("tools", lambda tool: wire.as_text(tool.get("name")))]
-    return changes.offer(outer, declared(tools), names)
+    return change.offer(outer, declared(tools), names)
 
 
 def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
-    outer = envelope.opened(body, "input")
-    kept = changes.withhold(outer, unwanted)
-    return body if kept is None else changes.with_tools(outer, kept)
+    return change.withhold(envelope.opened(body, "input"), unwanted)
 
 
 def declared(tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
     """Those that load when they are found stand in the answer to the search that found them, and nowhere else."""
-    return changes.declared((tool for tool in tools if tool.loading is not Loading.WHEN_FOUND), _tool)
+    return change.declared((tool for tool in tools if tool.loading is not Loading.WHEN_FOUND), _tool)
 
 
 def can_defer(request: Request) -> bool:
     """Not where the client has a search of its own, of which there can be only one; nor where the provider keeps the reply: a
     client that goes on from it by its id would be answered with calls of tools that it never heard of."""
-    return changes.params(request).get("store") is False and not any(tool.name == SEARCH for tool in request.tools)
+    return change.params(request).get("store") is False and not any(tool.name == SEARCH for tool in request.tools)
 
 
 def answer(results: Sequence[Answer]) -> tuple[bytes, ...]:
@@ -79,7 +81,7 @@ def referred(raw: bytes) -> tuple[str, ...]:
 
 
 def spelled_out(raw: bytes, words: Mapping[str, str]) -> bytes:
-    item = wire.as_object(wire.lenient(raw))
+    item = wire.lenient_object(raw)
     call = wire.as_text(item.get("call_id"))
     match item:  # what the provider searched for and loaded itself is no business of ours
         case {"type": "tool_search_call", "execution": "client"}:
@@ -93,50 +95,50 @@ def spelled_out(raw: bytes, words: Mapping[str, str]) -> bytes:
             return raw
 
 
-def say(text: str) -> bytes:
-    return wire.encode({"role": "user", "content": changes.spoken(text)})
+def say(text: str) -> Message:
+    return understand(change.user_message(text))
 
 
 def injectable(request: Request, names: Collection[str]) -> bool:
-    fields = changes.params(request)
+    fields = change.params(request)
     if fields.get("conversation") or fields.get("background"):
         return False  # what the provider holds or goes on with alone, we cannot splice into
-    if changes.is_structured(wire.as_object(fields.get("text")).get("format")):
+    if change.is_structured(wire.as_object(fields.get("text")).get("format")):
         return False
-    return changes.openai_is_open(request, names, ("max_output_tokens",))
+    return is_open(request, names, ("max_output_tokens",))
 
 
-def _message_slots(members: dict[str, Node]) -> Iterator[Slot | None]:
+def _message_slots(members: dict[str, JsonNode]) -> Iterator[Slot | None]:
     content = members.get("content")
-    if says(members, "role") != "assistant" or content is None:
+    if wire.text_of(members, "role") != "assistant" or content is None:
         return
     if content.is_text:
-        yield rewording.text(content)
+        yield change.text(content)
     yield from map(_text_slot, content.elements())
 
 
-def _text_slot(block: Node) -> Slot | None:
+def _text_slot(block: JsonNode) -> Slot | None:
     """Where a block says its text; None where it is another kind of block."""
     members = block.members()
-    name = _TEXTS.get(says(members, "type"), "")
-    return rewording.text(members[name]) if is_text(members, name) else None
+    name = _TEXTS.get(wire.text_of(members, "type"), "")
+    return change.text(members[name]) if wire.are_texts(members, name) else None
 
 
-def _call_slot(kind: str, given: Node | None) -> Slot | None:
-    if given is None or given.is_null:
+def _call_slot(kind: str, given: JsonNode | None) -> Slot | None:
+    if given is None or given.raw == b"null":
         return None
     is_free = kind == "custom_tool_call" and given.is_text
-    return rewording.text(given) if is_free else rewording.arguments(given)
+    return change.text(given) if is_free else change.arguments(given)
 
 
-def _output_slots(kind: str, item: Node, output: Node | None) -> Iterator[Slot | None]:
+def _output_slots(kind: str, item: JsonNode, output: JsonNode | None) -> Iterator[Slot | None]:
     is_free = kind in _OF_CLIENTS_TOOLS
     blocks = output.elements() if output else ()
     if not blocks:
         is_said = output is not None and output.is_text
-        yield rewording.text_member(item, "output", output) if is_free or is_said else None
+        yield change.text_member(item, "output", output) if is_free or is_said else None
     for block in blocks:
-        yield _text_slot(block) or (rewording.text_block(block, "input_text") if is_free else None)
+        yield _text_slot(block) or (change.text_block(block, "input_text") if is_free else None)
 
 
 def _found(given: Answer) -> dict[str, Any]:
@@ -150,7 +152,7 @@ def _answered(call: str, output: str | list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _output(given: Answer) -> str | list[dict[str, Any]]:
-    text = changes.plain(given.text)
+    text = change.plain(given.text)
     images = [{"type": "input_image", "image_url": f"data:{each.media};base64,{each.data}"} for each in given.images]
     return [{"type": "input_text", "text": text}, *images] if images else text
 
@@ -158,7 +160,7 @@ def _output(given: Answer) -> str | list[dict[str, Any]]:
 def _tool(tool: ToolSpec) -> dict[str, Any]:
     if tool.loading is not Loading.FINDS:
         return _function(tool)
-    return {"type": SEARCH, "execution": "client", "description": tool.description, "parameters": changes.schema(tool)}
+    return {"type": SEARCH, "execution": "client", "description": tool.description, "parameters": change.schema(tool)}
 
 
 def _function(tool: ToolSpec) -> dict[str, Any]:
@@ -167,6 +169,6 @@ def _function(tool: ToolSpec) -> dict[str, Any]:
         "type": "function",
         "name": tool.name,
         "description": tool.description,
-        "parameters": changes.schema(tool),
+        "parameters": change.schema(tool),
         "strict": False,
     }

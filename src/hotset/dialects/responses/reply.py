@@ -7,24 +7,31 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hotset.dialects import sse, wire
-from hotset.dialects.reply import Mark, Understand, error_of, openai_usage
+from hotset.dialects.chat.reply import openai_usage
+from hotset.dialects.port import Mark
+from hotset.dialects.responses.parse import understand
+from hotset.dialects.view import error_of, read_reply
 from hotset.nouns.message import Reply, Usage
 
 _WHOLE = frozenset({"completed", "incomplete"})
 """The provider's own word that it has said everything it will say."""
 
 
-def document(body: bytes, understand: Understand) -> Reply:
+def read(body: bytes, *, streamed: bool) -> Reply:
+    return read_reply(body, _stream if streamed else _document, _document)
+
+
+def _document(body: bytes) -> Reply:
     body, value = wire.salvaged(body)
     tree = wire.as_object(value)
-    return _Outline().heard(tree).reply(_items(body, tree), understand)
+    return _Outline().heard(tree).reply(_items(body, tree))
 
 
-def stream(body: bytes, understand: Understand) -> Reply:
+def _stream(body: bytes) -> Reply:
     found = _Assembly()
     for event in sse.events(body):
         found.take(event.name, event.data)
-    return found.outline.reply(found.finished(), understand)
+    return found.outline.reply(found.finished())
 
 
 def _items(raw: bytes, tree: dict[str, Any]) -> list[bytes]:
@@ -59,7 +66,7 @@ class _Outline:
             self.usage = openai_usage(tree["usage"], "input_tokens", "input_tokens_details", "output_tokens")
         return self
 
-    def reply(self, items: list[bytes], understand: Understand) -> Reply:
+    def reply(self, items: list[bytes]) -> Reply:
         whole = self.status in _WHOLE
         return Reply(
             messages=tuple(understand(item) for item in items),
@@ -161,5 +168,5 @@ def mark(name: str, data: bytes) -> Mark:
     """The last event repeats the whole reply: it is read only where its name does not tell."""
     is_last = name in _ENDS or data.strip() == b"[DONE]"
     if not is_last and _TELLING.search(data):
-        is_last = wire.as_object(wire.lenient(data)).get("type") in _ENDS
+        is_last = wire.lenient_object(data).get("type") in _ENDS
     return Mark.LAST if is_last else Mark.NONE

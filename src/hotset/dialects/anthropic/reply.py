@@ -9,11 +9,33 @@ from typing import Any
 import msgspec
 
 from hotset.dialects import sse, wire
-from hotset.dialects.reply import Mark, Understand, error_of
+from hotset.dialects.anthropic.parse import understand
+from hotset.dialects.port import Mark
+from hotset.dialects.view import error_of, read_reply
 from hotset.nouns.message import Reply, Usage
 
+_ERRORS = {
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
 
-def document(body: bytes, understand: Understand) -> Reply:
+
+def read(body: bytes, *, streamed: bool) -> Reply:
+    return read_reply(body, _stream if streamed else _document, _document)
+
+
+def refuse(status: int, message: str) -> bytes:
+    kind = _ERRORS.get(status, "api_error" if status >= 500 else "invalid_request_error")
+    return wire.encode({"type": "error", "error": {"type": kind, "message": wire.encode_text(message).decode()}})
+
+
+def _document(body: bytes) -> Reply:
     body, value = wire.salvaged(body)
     tree = wire.as_object(value)
     error = error_of(tree)
@@ -118,10 +140,10 @@ class _Assembly:
         block.texts.setdefault(target, []).append(piece)
 
 
-def stream(body: bytes, understand: Understand) -> Reply:
+def _stream(body: bytes) -> Reply:
     found = _Assembly()
     for event in sse.events(body):
-        if tree := wire.as_object(wire.lenient(event.data)):  # the name alone says nothing: its data may be cut
+        if tree := wire.lenient_object(event.data):  # the name alone says nothing: its data may be cut
             found.take(event.name, tree)
     blocks = [block.finished() for block in sorted(found.blocks, key=lambda block: block.index)]
     said = wire.encode({"role": "assistant", "content": blocks}) if blocks else b""
@@ -143,7 +165,7 @@ _TELLING = re.compile(rb"message_delta|message_stop|error")
 def mark(name: str, data: bytes) -> Mark:
     if not _TELLING.search(data) and not _TELLING.match(name.encode()):
         return Mark.MORE if b"content_block" in data else Mark.NONE
-    tree = wire.as_object(wire.lenient(data))
+    tree = wire.lenient_object(data)
     match wire.as_text(tree.get("type")) or name:
         case "message_delta" if wire.as_object(tree.get("delta")).get("stop_reason"):
             return Mark.STOP

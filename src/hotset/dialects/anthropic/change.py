@@ -6,11 +6,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hotset.dialects import changes, envelope, rewording, wire
-from hotset.dialects.node import Node, is_text, node, says
-from hotset.dialects.reply import Understand
-from hotset.dialects.rewording import Slot
-from hotset.dialects.splice import splice
+from hotset.dialects import change, envelope, wire
+from hotset.dialects.anthropic.parse import understand
+from hotset.dialects.change import Slot
+from hotset.dialects.wire import JsonNode
 from hotset.nouns.link import Link
 from hotset.nouns.message import Answer, Loading, Message, Request, Span, Tool, ToolSpec
 from hotset.nouns.page import Chain, Role
@@ -21,13 +20,17 @@ _SEARCHES = "tool_search_tool_"
 """How the types of the provider's own searches begin."""
 
 
-def slots(message: Node) -> Iterator[Slot | None]:
+def reword(message: Message, words: Mapping[int, bytes]) -> Message:
+    return change.reword(message, words, slots)
+
+
+def slots(message: JsonNode) -> Iterator[Slot | None]:
     members = message.members()
-    role, content = says(members, "role"), members.get("content")
+    role, content = wire.text_of(members, "role"), members.get("content")
     if role not in ("user", "assistant") or content is None:
         return
     if content.is_text:
-        yield rewording.text(content) if role == "assistant" else None
+        yield change.text(content) if role == "assistant" else None
     for block in content.elements():
         yield from _block_slots(block, role)
 
@@ -38,27 +41,29 @@ def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
     names = [wire.as_text(wire.as_object(tool).get("name")) for tool in theirs]
     # The client marked its last tool as the end of what the provider caches: it must stay the last.
     is_marked = bool(theirs and wire.as_object(theirs[-1]).get("cache_control"))
-    return changes.offer(outer, declared(tools), names, before_last=is_marked)
+    return change.offer(outer, declared(tools), names, before_last=is_marked)
 
 
 def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
     outer = envelope.opened(body, "messages")
-    kept = changes.withhold(outer, unwanted)
-    if kept is None:
-        return body
-    mark = node(outer.tools("tools", _tool_name)[-1].raw).members().get("cache_control")
-    if kept and mark is not None and "cache_control" not in node(kept[-1]).members():
-        kept = (*kept[:-1], kept[-1].rstrip()[:-1] + b',"cache_control":' + mark.raw + b"}")
-    return changes.with_tools(outer, kept)
+
+    def with_mark(kept: list[bytes]) -> list[bytes]:
+        """The client's cache mark on its last tool stays on the last one that is left."""
+        mark = wire.node(outer.tools("tools", _tool_name)[-1].raw).members().get("cache_control")
+        if not kept or mark is None or "cache_control" in wire.node(kept[-1]).members():
+            return kept
+        return [*kept[:-1], kept[-1].rstrip()[:-1] + b',"cache_control":' + mark.raw + b"}"]
+
+    return change.withhold(outer, unwanted, with_mark)
 
 
 def declared(tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
-    return changes.declared(tools, _tool)
+    return change.declared(tools, _tool)
 
 
 def can_defer(request: Request) -> bool:
     """Not where the provider searches the client's tools: it would find ours, and the client's history would name them."""
-    return not any(wire.as_text(_fields(tool.raw).get("type")).startswith(_SEARCHES) for tool in request.tools)
+    return not any(wire.as_text(wire.lenient_object(tool.raw).get("type")).startswith(_SEARCHES) for tool in request.tools)
 
 
 def answer(results: Sequence[Answer]) -> tuple[bytes, ...]:
@@ -73,14 +78,14 @@ def spelled_out(raw: bytes, words: Mapping[str, str]) -> bytes:
     edits = [
         (content.span, wire.encode("\n".join(words.get(name, name) for name in names))) for content, names in _referring(raw)
     ]
-    return splice(raw, edits)
+    return wire.splice(raw, edits)
 
 
-def say(text: str) -> bytes:
-    return wire.encode({"role": "user", "content": changes.spoken(text)})
+def say(text: str) -> Message:
+    return understand(change.user_message(text))
 
 
-def reveal(request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidden], understand: Understand) -> Request:
+def reveal(request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidden]) -> Request:
     """As in every dialect, but results join the user's message behind the calls: the provider wants them all in one.
 
     What was only said, as `say` writes it, answers nothing and stays a message of its own.
@@ -93,67 +98,63 @@ def reveal(request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidde
         blocks = [block for raw in told.after for block in _blocks(raw)]
         behind = next((here for here in range(index + 1, len(messages)) if messages[here].role is not Role.SYSTEM), None)
         if behind is not None and messages[behind].role is Role.USER:
-            messages[behind] = _answered(messages[behind], blocks, understand)
+            messages[behind] = _answered(messages[behind], blocks)
             still[link.chain] = replace(told, after=())
         else:
             still[link.chain] = replace(told, after=(_message_of(blocks),))
     answered = replace(request, messages=tuple(messages)) if still != hidden else request
-    return changes.reveal(answered, links, still, understand, slots)
+    return change.reveal(answered, links, still, understand, slots)
 
 
 def injectable(request: Request, names: Collection[str]) -> bool:
-    fields = changes.params(request)
+    fields = change.params(request)
     chosen = wire.as_object(fields.get("tool_choice")).get("type", "auto")
     format = fields.get("output_format") or wire.as_object(fields.get("output_config")).get("format")
-    is_fixed = bool(fields.get("thread")) or chosen not in ("auto", "any") or changes.is_structured(format)
-    return not is_fixed and changes.is_open(request, names, ("max_tokens",))
+    is_fixed = bool(fields.get("thread")) or chosen not in ("auto", "any") or change.is_structured(format)
+    return not is_fixed and change.is_open(request, names, ("max_tokens",))
 
 
-def _block_slots(block: Node, role: str) -> Iterator[Slot | None]:
+def _block_slots(block: JsonNode, role: str) -> Iterator[Slot | None]:
     members = block.members()
-    match says(members, "type"):
-        case "text" if role == "assistant" and is_text(members, "text"):
-            yield rewording.text(members["text"])
-        case "tool_use" if is_text(members, "name", "id") and "input" in members:
-            yield rewording.given_object(members["input"])
-        case "tool_result" if is_text(members, "tool_use_id"):
+    match wire.text_of(members, "type"):
+        case "text" if role == "assistant" and wire.are_texts(members, "text"):
+            yield change.text(members["text"])
+        case "tool_use" if wire.are_texts(members, "name", "id") and "input" in members:
+            yield change.given_object(members["input"])
+        case "tool_result" if wire.are_texts(members, "tool_use_id"):
             yield from _result_slots(block, members.get("content"))
         case _:
             yield None
 
 
-def _result_slots(block: Node, content: Node | None) -> Iterator[Slot | None]:
+def _result_slots(block: JsonNode, content: JsonNode | None) -> Iterator[Slot | None]:
     inner = content.elements() if content else ()
     if not inner:
-        yield rewording.text_member(block, "content", content)
+        yield change.text_member(block, "content", content)
     for each in inner:
         members = each.members()
-        kind = says(members, "type")
-        if kind == "text" and is_text(members, "text"):
-            yield rewording.text(members["text"])
+        kind = wire.text_of(members, "type")
+        if kind == "text" and wire.are_texts(members, "text"):
+            yield change.text(members["text"])
         elif kind == _REFERENCE:
             yield None  # it makes a deferred tool callable: as a text it would not
         else:
-            yield rewording.text_block(each)
+            yield change.text_block(each)
 
 
-def _fields(raw: bytes) -> dict[str, Any]:
-    return wire.as_object(wire.lenient(raw))
-
-
-def _referring(raw: bytes) -> Iterator[tuple[Node, list[str]]]:
+def _referring(raw: bytes) -> Iterator[tuple[JsonNode, list[str]]]:
     """What the results in a message or block refer to tools with, and to which."""
     if _REFERENCE.encode() not in raw:
         return
-    for block in _block_nodes(node(raw)):
+    for block in _block_nodes(wire.node(raw)):
         content = block.members().get("content")
         inner = [each.members() for each in content.elements()] if content is not None else []
-        names = [says(each, "tool_name") for each in inner if says(each, "type") == _REFERENCE]
+        names = [wire.text_of(each, "tool_name") for each in inner if wire.text_of(each, "type") == _REFERENCE]
         if content is not None and names:
             yield content, names
 
 
-def _block_nodes(said: Node) -> Sequence[Node]:
+def _block_nodes(said: JsonNode) -> Sequence[JsonNode]:
     """A block, or the blocks of a message, at their places."""
     members = said.members()
     return members["content"].elements() if "role" in members and "content" in members else (said,)
@@ -164,12 +165,12 @@ def _tool_name(tool: dict[str, Any]) -> str:
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
-    declared = {"name": tool.name, "description": tool.description, "input_schema": changes.schema(tool)}
+    declared = {"name": tool.name, "description": tool.description, "input_schema": change.schema(tool)}
     return declared | {"defer_loading": True} if tool.loading is Loading.WHEN_FOUND else declared
 
 
 def _result(given: Answer) -> dict[str, Any]:
-    block = {"type": "tool_result", "tool_use_id": given.call, "content": changes.plain(given.text)}
+    block = {"type": "tool_result", "tool_use_id": given.call, "content": change.plain(given.text)}
     if given.failed:  # then it may say nothing but text
         return block | {"is_error": True}
     if given.tools:  # the provider shows each definition here; beside references nothing else may stand
@@ -177,18 +178,18 @@ def _result(given: Answer) -> dict[str, Any]:
     if not given.images:
         return block
     sources = [{"type": "base64", "media_type": each.media, "data": each.data} for each in given.images]
-    said = {"type": "text", "text": changes.plain(given.text)}
+    said = {"type": "text", "text": change.plain(given.text)}
     return block | {"content": [said, *({"type": "image", "source": source} for source in sources)]}
 
 
 def _is_said(raw: bytes) -> bool:
-    members = node(raw).members()
-    return "role" in members and is_text(members, "content")
+    members = wire.node(raw).members()
+    return "role" in members and wire.are_texts(members, "content")
 
 
 def _blocks(raw: bytes) -> list[bytes]:
     """A block, or the blocks of a message that holds some, as `answer` makes it."""
-    members = node(raw).members()
+    members = wire.node(raw).members()
     return [block.raw for block in members["content"].elements()] if "role" in members else [raw]
 
 
@@ -196,21 +197,21 @@ def _message_of(blocks: Sequence[bytes]) -> bytes:
     return b'{"role":"user","content":[%s]}' % b",".join(blocks)
 
 
-def _answered(message: Message, blocks: Sequence[bytes], understand: Understand) -> Message:
+def _answered(message: Message, blocks: Sequence[bytes]) -> Message:
     said = (part for part in message.parts if part.content or part.call)  # an empty text makes way for the results
     return replace(message, raw=_joined(message.raw, blocks), parts=(*understand(_message_of(blocks)).parts, *said))
 
 
 def _joined(raw: bytes, blocks: Sequence[bytes]) -> bytes:
     """The message with these blocks in front of what it says."""
-    message = node(raw)
+    message = wire.node(raw)
     content = message.members().get("content")
     front = b",".join(blocks)
     if content is None:
         here = message.span.start + 1
-        return splice(raw, [(Span(here, here), b'"content":[%s],' % front)])
+        return wire.splice(raw, [(Span(here, here), b'"content":[%s],' % front)])
     if content.elements():
         here = content.span.start + 1
-        return splice(raw, [(Span(here, here), front + b",")])
+        return wire.splice(raw, [(Span(here, here), front + b",")])
     said = b',{"type":"text","text":%s}' % content.raw if content.is_text and content.value() else b""
-    return splice(raw, [(content.span, b"[" + front + said + b"]")])
+    return wire.splice(raw, [(content.span, b"[" + front + said + b"]")])

@@ -1,7 +1,7 @@
 """Anthropic's rules, applied to a request and to what was changed in it.
 
-What the rules ask of a message is worked out once for its bytes (`_Said`). The rules themselves are applied to a conversation
-every time; most look only at the few messages that hold something for them.
+What the rules ask of a message is worked out once for its bytes (`_MessageFacts`). The rules themselves are applied to a
+conversation every time; most look only at the few messages that hold something for them.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
-from hotset.dialects import envelope, wire
-from hotset.dialects.checks_recall import Recall
-from hotset.dialects.images import size_of_source
-from hotset.dialects.invariants import broken
-from hotset.dialects.port import Violation
+from hotset.dialects import envelope, parts, wire
+from hotset.dialects.anthropic.parse import image
+from hotset.dialects.cache import FactCache
+from hotset.dialects.port import Invariant, Violation
+from hotset.dialects.rules import broken_rule
 from hotset.nouns.message import Request, Tool
 
 _MAX_BODY = 32_000_000
@@ -32,33 +33,146 @@ _THINKING = ("thinking", "redacted_thinking")
 _REPLY_ONLY = ("index", "partial_json", "parsed_output")
 _FREE_IN_THREADS = frozenset({"messages", "stream", "max_tokens", "thread", "metadata"})
 
-
-def check(request: Request, original: Request | None, recall: Recall[_Said] | None = None) -> tuple[Violation, ...]:
-    """`recall` is where what is known of messages is remembered: where everybody's is, unless told otherwise."""
-    recall = recall or _RECALL
-    now = _Conversation(request, recall.of(request.messages))
-    found = [
-        *_pairs(now),
-        *_unique_ids(now),
-        *_server_results(now),
-        *_thinking_on(now),
-        *_thinking_off(now),
-        *_marks(now),
-        *_tools(now),
-        *_empty(now),
-        *_system_first(now),
-        *_counts(now),
-        *_images(now),
-        *_size(request),
-    ]
-    if original is not None and original is not request:
-        found += _changes(now, _Conversation(original, recall.of(original.messages)))
-    return tuple(found)
-
-
-def fresh_recall() -> Recall[_Said]:
-    """A memory that knows no message."""
-    return Recall(_understood)
+INVARIANTS = (
+    Invariant(
+        1,
+        "anthropic",
+        "Every tool_use has its tool_result in the next message.",
+        "{where}: `tool_use` ids were found without `tool_result` blocks immediately after: {ids}."
+        " Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+        pattern=r"`tool_use` ids were found without `tool_result`",
+    ),
+    Invariant(
+        2,
+        "anthropic",
+        "Every tool_result has its tool_use in the previous message.",
+        "{where}: unexpected `tool_use_id` found in `tool_result` blocks: {id}."
+        " Each `tool_result` block must have a corresponding `tool_use` block in the previous message.",
+        pattern=r"unexpected `tool_use_id` found in `tool_result`",
+    ),
+    Invariant(
+        3,
+        "anthropic",
+        "The results of parallel calls stand together in one turn, before any other block.",
+        "{where}: `tool_use` ids were found without `tool_result` blocks immediately after: {ids}."
+        " Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+    ),
+    Invariant(
+        4,
+        "anthropic",
+        "The ids of tool_use blocks are unique.",
+        "{where}: `tool_use` ids must be unique",
+        pattern=r"`tool_use` ids must be unique",
+    ),
+    Invariant(
+        5,
+        "anthropic",
+        "A server tool's result follows its server_tool_use in the same message, untouched.",
+        "{where}: unexpected `tool_use_id` found in `{type}` blocks: {id}."
+        " Each `{type}` block must have a corresponding `server_tool_use` block before it.",
+        pattern=r"unexpected `tool_use_id` found in `\w+_tool_result`|corresponding `(?:server_tool_use|\w+_tool_result)`",
+    ),
+    Invariant(
+        6,
+        "anthropic",
+        "Thinking in the latest assistant message stays as it was, in order.",
+        "{where}: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified."
+        " These blocks must remain as they were in the original response.",
+        pattern=r"blocks in the latest assistant message cannot be modified|Invalid `signature` in `thinking` block",
+    ),
+    Invariant(
+        7,
+        "anthropic",
+        "With thinking on, the assistant turn that called the last tools starts with thinking.",
+        "{where}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{type}`. When `thinking` is enabled,"
+        " a final `assistant` message must start with a thinking block"
+        " (preceeding the lastmost set of `tool_use` and `tool_result` blocks).",
+        pattern=r"Expected `thinking` or `redacted_thinking`, but found",
+    ),
+    Invariant(
+        8,
+        "anthropic",
+        "With thinking off, a final assistant message holds no thinking.",
+        "{where}: When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`.",
+        pattern=r"When thinking is disabled, an `assistant` message",
+    ),
+    Invariant(
+        9,
+        "anthropic",
+        "At most 4 blocks over tools, system and messages carry cache_control.",
+        "A maximum of 4 blocks with cache_control may be provided. Found {count}.",
+        pattern=r"A maximum of \d+ blocks with cache_control",
+    ),
+    Invariant(
+        10,
+        "anthropic",
+        "Tool names are unique, every tool that is referred to is declared in this request, and of those that are deferred"
+        " none is marked for the cache, none is a search, and not all are.",
+        "{problem}",
+        codes=("tool_name_conflict", "tool_reference_unresolved", "available_tools_limit_exceeded"),
+        pattern=r"Tool names must be unique|Tool reference '.*' (?:not found|has no corresponding)|have defer_loading set"
+        r"|cannot have (?:both )?defer_loading",
+    ),
+    Invariant(
+        11,
+        "anthropic",
+        "No message and no text block is empty, and no block carries what only replies carry.",
+        "{where}: {problem}",
+        pattern=r"must have non-empty content|text content blocks must|Extra inputs are not permitted"
+        r"|does not match any of the expected tags",
+    ),
+    Invariant(
+        12,
+        "anthropic",
+        "The system prompt stands at the top level; a system message never opens the conversation.",
+        "{where}: use the top-level 'system' parameter for the initial system prompt",
+        pattern=r"use the top-level '?`?system",
+    ),
+    Invariant(
+        13,
+        "anthropic",
+        "A request has at most 100,000 messages; no assistant message begins or ends it that its client did not put there.",
+        "{where}: {problem}",
+        pattern=r"prefill|too many messages|must use the \"user\" role|must end with a user message",
+    ),
+    Invariant(
+        14,
+        "anthropic",
+        "At most 100 images, none beyond 8000 pixels, nor beyond 2000 where there are more than 20.",
+        "{where}: {problem}",
+        pattern=r"image dimensions exceed|[Tt]oo many images|image exceeds",
+    ),
+    Invariant(
+        15,
+        "anthropic",
+        "The body is at most 32 MB, the prompt no longer than the window.",
+        "Request exceeds the maximum size: {size} bytes > {limit} maximum",
+        codes=("request_too_large", "request_body_too_large_after_decoding"),
+        pattern=r"prompt is too long|exceeds the maximum size|input length and `max_tokens` exceed",
+    ),
+    Invariant(
+        16,
+        "anthropic",
+        "A compaction block stays where it was, with its content, signature and tool changes.",
+        "{where}: {problem}",
+        codes=(
+            "compaction_block_misplaced",
+            "compaction_block_ambiguous",
+            "compaction_content_mismatch",
+            "compaction_signature_invalid",
+            "compaction_tool_changes_mismatch",
+            "compaction_incomplete_turn",
+        ),
+    ),
+    Invariant(
+        17,
+        "anthropic",
+        "In a thread, every field but the messages stays what the thread was made with.",
+        "{where}: differs from the value stored with the thread",
+        codes=("thread_fingerprint_mismatch",),
+    ),
+)
+broken = broken_rule(INVARIANTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +202,7 @@ class _Block:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _MessageFacts:
     """What the rules ask of one message. Places are told from the message on."""
 
     role: str
@@ -120,7 +234,7 @@ class _Turn:
     """Messages of one role that follow each other: the provider reads them as one."""
 
     role: str
-    said: list[tuple[int, _Said]]
+    said: list[tuple[int, _MessageFacts]]
     """Each with its number."""
 
     @property
@@ -147,7 +261,7 @@ class _Turn:
 @dataclass(frozen=True)
 class _Conversation:
     request: Request
-    messages: list[_Said]
+    messages: list[_MessageFacts]
 
     @cached_property
     def outer(self) -> envelope.Envelope:
@@ -155,14 +269,9 @@ class _Conversation:
 
     @cached_property
     def turns(self) -> list[_Turn]:
-        turns: list[_Turn] = []
-        for index, said in enumerate(self.messages):
-            if said.role not in _SPEAKING:
-                continue  # a system message does not part a call from its result
-            if not turns or turns[-1].role != said.role:
-                turns.append(_Turn(said.role, []))
-            turns[-1].said.append((index, said))
-        return turns
+        # A system message does not part a call from its result.
+        speaking = ((index, said) for index, said in enumerate(self.messages) if said.role in _SPEAKING)
+        return [_Turn(role, list(run)) for role, run in groupby(speaking, lambda each: each[1].role)]
 
     @cached_property
     def answers(self) -> list[_Turn]:
@@ -171,7 +280,7 @@ class _Conversation:
     @cached_property
     def latest_answer(self) -> _Turn | None:
         """The last of `answers`, without a look at the others."""
-        said: list[tuple[int, _Said]] = []
+        said: list[tuple[int, _MessageFacts]] = []
         for index in range(len(self.messages) - 1, -1, -1):
             role = self.messages[index].role
             if role == "assistant":
@@ -181,7 +290,7 @@ class _Conversation:
         return _Turn("assistant", said[::-1]) if said else None
 
     @cached_property
-    def unusual(self) -> list[tuple[int, _Said]]:
+    def unusual(self) -> list[tuple[int, _MessageFacts]]:
         return [(index, said) for index, said in enumerate(self.messages) if not said.is_usual]
 
     @property
@@ -205,15 +314,15 @@ class _Conversation:
         return {name for said in self.messages for name in said.names}
 
 
-def _placed(messages: Iterable[tuple[int, _Said]]) -> Iterator[tuple[str, _Block]]:
+def _placed(messages: Iterable[tuple[int, _MessageFacts]]) -> Iterator[tuple[str, _Block]]:
     """Every block with its place in the body."""
     for index, said in messages:
         for block in said.blocks:
             yield f"messages.{index}{block.place}", block
 
 
-def _understood(raw: bytes) -> _Said:
-    tree = wire.as_object(wire.lenient(raw))
+def _facts(raw: bytes) -> _MessageFacts:
+    tree = wire.lenient_object(raw)
     role, content = wire.as_text(tree.get("role")), tree.get("content")
     trees = list(_trees(content)) if role in _SPEAKING else []
     blocks = tuple(_block(place, each) for place, each in trees)
@@ -223,7 +332,7 @@ def _understood(raw: bytes) -> _Said:
     empty = tuple(_missing(role, content)) if role in _SPEAKING else ()
     extra = tuple(f"{place}.{name}" for place, each in trees for name in _of_replies(each))
     is_usual = all(block.type in _USUAL for block in blocks)
-    return _Said(
+    return _MessageFacts(
         role=role,
         blocks=blocks,
         uses=tuple(block.id for block in uses),
@@ -239,7 +348,29 @@ def _understood(raw: bytes) -> _Said:
     )
 
 
-_RECALL = fresh_recall()
+FACTS = FactCache(_facts)
+
+
+def check(request: Request, original: Request | None = None, facts: FactCache[_MessageFacts] = FACTS) -> tuple[Violation, ...]:
+    """`facts` remembers what is known of messages."""
+    now = _Conversation(request, facts.of(request.messages))
+    found = [
+        *_pairs(now),
+        *_unique_ids(now),
+        *_server_results(now),
+        *_thinking_on(now),
+        *_thinking_off(now),
+        *_marks(now),
+        *_tools(now),
+        *_empty(now),
+        *_system_first(now),
+        *_counts(now),
+        *_images(now),
+        *_size(request),
+    ]
+    if original is not None and original is not request:
+        found += _changes(now, _Conversation(original, facts.of(original.messages)))
+    return tuple(found)
 
 
 def _trees(content: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -284,8 +415,10 @@ def _images_in(place: str, block: dict[str, Any]) -> Iterator[tuple[str, int]]:
         yield from ((at, _longer_side(each)) for at, each in _trees(block.get("content"), place) if each.get("type") == "image")
 
 
-def _longer_side(image: dict[str, Any]) -> int:
-    return max(size_of_source(image.get("source")) or (0, 0))
+def _longer_side(block: dict[str, Any]) -> int:
+    part = image(wire.as_object(block.get("source")))
+    size = parts.size_of(part.content) if part is not None and part.media != parts.URI else None
+    return max(size or (0, 0))
 
 
 def _missing(role: str, content: Any) -> Iterator[tuple[str, str]]:
@@ -322,7 +455,7 @@ def _pairs(now: _Conversation) -> Iterator[Violation]:
             yield from _results_called(turn, set(turns[index - 1].uses) if index else set())
 
 
-def _is_paired(messages: Sequence[_Said]) -> bool:
+def _is_paired(messages: Sequence[_MessageFacts]) -> bool:
     """Do roles alternate, and does each message answer the very calls of the one before? Nearly every conversation is so."""
     role = ""
     asked: tuple[str, ...] = ()
@@ -448,7 +581,7 @@ def _deferred(tools: Sequence[Tool]) -> Iterator[Violation]:
 
 def _if_deferred(raw: bytes) -> dict[str, Any]:
     """The tool's fields, where it is deferred."""
-    tree = wire.as_object(wire.lenient(raw)) if b"defer_loading" in raw else {}
+    tree = wire.lenient_object(raw) if b"defer_loading" in raw else {}
     return tree if tree.get("defer_loading") is True else {}
 
 

@@ -7,11 +7,35 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hotset.dialects import sse, wire
-from hotset.dialects.reply import Mark, Understand, error_of, openai_usage
+from hotset.dialects.chat.parse import understand
+from hotset.dialects.port import Mark
+from hotset.dialects.view import error_of, read_reply
 from hotset.nouns.message import Message, Reply, Usage
 
+_ERRORS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
-def document(body: bytes, understand: Understand) -> Reply:
+
+def read(body: bytes, *, streamed: bool) -> Reply:
+    return read_reply(body, _stream if streamed else _document, _document)
+
+
+def refuse(status: int, message: str) -> bytes:
+    kind = _ERRORS.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    said = wire.encode_text(message).decode()
+    return wire.encode({"error": {"message": said, "type": kind, "param": None, "code": None}})
+
+
+def openai_usage(tree: Any, total: str, details: str, output: str) -> Usage:
+    """OpenAI counts cached tokens into its total; Anthropic and we do not."""
+    usage = wire.as_object(tree)
+    inside = wire.as_object(usage.get(details))
+    read = wire.as_count(inside.get("cached_tokens"))
+    write = wire.as_count(inside.get("cache_write_tokens"))
+    fresh = max(0, wire.as_count(usage.get(total)) - read - write)
+    return Usage(fresh, read, write, wire.as_count(usage.get(output)))
+
+
+def _document(body: bytes) -> Reply:
     body, value = wire.salvaged(body)
     tree = wire.as_object(value)
     raws = wire.elements_of(wire.member_of(body, "choices"))
@@ -24,7 +48,7 @@ def document(body: bytes, understand: Understand) -> Reply:
             said.append((wire.as_count(fields.get("index")), wire.member_of(raw, "message")))
     error = error_of(tree)
     return Reply(
-        messages=_choices(said, understand),
+        messages=_choices(said),
         usage=_usage(tree.get("usage")),
         stop=stops[0] if stops else "",
         response_id=wire.as_text(tree.get("id")),
@@ -34,7 +58,7 @@ def document(body: bytes, understand: Understand) -> Reply:
     )
 
 
-def _choices(said: Iterable[tuple[int, bytes]], understand: Understand) -> tuple[Message, ...]:
+def _choices(said: Iterable[tuple[int, bytes]]) -> tuple[Message, ...]:
     """The first choice carries the conversation on; the others are kept beside it."""
     ordered = [understand(raw) for _, raw in sorted(said, key=lambda choice: choice[0])]
     return tuple(replace(each, aside=True) if index else each for index, each in enumerate(ordered))
@@ -110,14 +134,14 @@ class _Choice:
         return wire.encode(message)
 
 
-def stream(body: bytes, understand: Understand) -> Reply:
+def _stream(body: bytes) -> Reply:
     choices: dict[int, _Choice] = {}
     usage, id, model, error, ended = Usage(), "", "", "", False
     for event in sse.events(body):
         if event.data.strip() == b"[DONE]":
             ended = True
             continue
-        chunk = wire.as_object(wire.lenient(event.data))
+        chunk = wire.lenient_object(event.data)
         error = error_of(chunk) or (error_of({"error": chunk}) if event.name == "error" else "") or error
         id = wire.as_text(chunk.get("id")) or id
         model = wire.as_text(chunk.get("model")) or model
@@ -129,7 +153,7 @@ def stream(body: bytes, understand: Understand) -> Reply:
     stops = [choices[index].stop for index in sorted(choices)]
     said = [(index, choice.finished()) for index, choice in choices.items() if choice.texts or choice.calls or choice.legacy]
     return Reply(
-        messages=_choices(said, understand),
+        messages=_choices(said),
         usage=usage,
         stop=stops[0] if stops else "",
         response_id=id,
@@ -143,7 +167,7 @@ def mark(name: str, data: bytes) -> Mark:
     """Some providers give a reason to stop with every chunk: text behind it says that it was none."""
     if data.strip() == b"[DONE]":
         return Mark.LAST
-    tree = wire.as_object(wire.lenient(data))
+    tree = wire.lenient_object(data)
     found = Mark.STOP if name == "error" or tree.get("error") else Mark.NONE
     for choice in map(wire.as_object, wire.as_list(tree.get("choices"))):
         found |= Mark.STOP if choice.get("finish_reason") else Mark.NONE

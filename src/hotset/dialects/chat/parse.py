@@ -1,22 +1,20 @@
-"""OpenAI's Chat Completions API, which many providers speak."""
+"""Bytes of a Chat Completions request to nouns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
-from hotset.dialects import changes, envelope, openai_chat_changes, openai_chat_view, openai_checks, parts, rewording, wire
-from hotset.dialects.memo import Memo
-from hotset.dialects.openai_chat_reply import document, mark, stream
+from hotset.dialects import envelope, parts, wire
+from hotset.dialects.cache import MessageCache
 from hotset.dialects.parts import Calls
-from hotset.dialects.port import Violation
-from hotset.dialects.reply import Mark, openai_refusal, read
-from hotset.dialects.view import View
-from hotset.nouns.link import Link
-from hotset.nouns.message import Answer, DialectName, Message, Part, Reply, Request, Span, Tool, ToolSpec
-from hotset.nouns.page import Chain, Kind, Role
-from hotset.nouns.window import Hidden
+from hotset.nouns.message import DialectName, Message, Part, Request, Span
+from hotset.nouns.page import Kind, Role
+
+CACHE = MessageCache()
+
+THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
+"""Where providers that speak this dialect put what a model thought; the first that is there is read."""
 
 _ROLES = {
     "system": Role.SYSTEM,
@@ -28,96 +26,30 @@ _ROLES = {
 }
 
 
-class OpenAIChat:
-    name = DialectName.OPENAI_CHAT
+def parse(body: bytes, cache: MessageCache = CACHE) -> Request:
+    outer = envelope.opened(body, "messages", cache)
+    array, messages = envelope.messages_of(outer, "messages", _message, cache)
+    return Request(
+        dialect=DialectName.OPENAI_CHAT,
+        raw=body,
+        model=outer.text("model"),
+        stream=outer.tree("stream") is True,
+        messages=messages,
+        array=array,
+        tools=(*outer.tools("tools", _tool_name), *outer.tools("functions", _tool_name)),
+        params=outer.params(without=("messages", "tools", "functions")),
+        hints=outer.hints("prompt_cache_key", "safety_identifier", "user"),
+    )
 
-    def __init__(self) -> None:
-        self._memo = Memo()
 
-    def parse(self, body: bytes) -> Request:
-        outer = envelope.opened(body, "messages", self._memo)
-        array, messages = envelope.messages_of(outer, "messages", _message, self._memo)
-        return Request(
-            dialect=self.name,
-            raw=body,
-            model=outer.text("model"),
-            stream=outer.tree("stream") is True,
-            messages=messages,
-            array=array,
-            tools=(*outer.tools("tools", _tool_name), *outer.tools("functions", _tool_name)),
-            params=outer.params(without=("messages", "tools", "functions")),
-            hints=outer.hints("prompt_cache_key", "safety_identifier", "user"),
-        )
-
-    def is_quick(self, body: bytes) -> bool:
-        return self._memo.bodies.is_quick(body)
-
-    def render(self, request: Request) -> bytes:
-        return envelope.render(request)
-
-    def read(self, body: bytes, *, streamed: bool) -> Reply:
-        return read(body, _said, document, stream, streamed=streamed)
-
-    def check(self, request: Request, original: Request | None = None) -> tuple[Violation, ...]:
-        return openai_checks.check_chat(request, original)
-
-    def refuse(self, status: int, message: str) -> bytes:
-        return openai_refusal(status, message)
-
-    def mark(self, name: str, data: bytes) -> Mark:
-        return mark(name, data)
-
-    def understand(self, raw: bytes) -> Message:
-        return _said(raw)
-
-    def reword(self, message: Message, words: Mapping[int, bytes]) -> Message:
-        return rewording.reword(message, words, openai_chat_changes.slots)
-
-    def offer(self, body: bytes, tools: Sequence[ToolSpec]) -> bytes:
-        return openai_chat_changes.offer(body, tools)
-
-    def withhold(self, body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
-        return openai_chat_changes.withhold(body, unwanted)
-
-    def declared(self, tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
-        return openai_chat_changes.declared(tools)
-
-    def injectable(self, request: Request, names: Collection[str]) -> bool:
-        return openai_chat_changes.injectable(request, names)
-
-    def can_defer(self, request: Request) -> bool:
-        del request
-        return False  # the dialect has no form for it
-
-    def answer(self, results: Sequence[Answer]) -> tuple[bytes, ...]:
-        return openai_chat_changes.answer(results)
-
-    def referred(self, raw: bytes) -> tuple[str, ...]:
-        del raw
-        return ()
-
-    def spelled_out(self, raw: bytes, words: Mapping[str, str]) -> bytes:
-        del words
-        return raw
-
-    def say(self, text: str) -> Message:
-        return _said(openai_chat_changes.say(text))
-
-    def reveal(self, request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidden]) -> Request:
-        return changes.reveal(request, links, hidden, _said, openai_chat_changes.slots)
-
-    def view(self, ours: Container[str], *, streamed: bool) -> View:
-        return openai_chat_view.view(ours, partial(self.read, streamed=streamed), self.refuse, streamed=streamed)
+def understand(raw: bytes) -> Message:
+    """A message of a reply, read as if its client had sent it back."""
+    return _message(raw, wire.lenient_object(raw), None, "reply", {})
 
 
 def _tool_name(tool: dict[str, Any]) -> str:
     inner = tool.get("function") or tool.get("custom") or tool
     return wire.as_text(wire.as_object(inner).get("name")) or wire.as_text(tool.get("type"))
-
-
-def _said(raw: bytes) -> Message:
-    """A message of a reply, read as if its client had sent it back."""
-    return _message(raw, wire.as_object(wire.lenient(raw)), None, "reply", {})
 
 
 def _message(raw: bytes, tree: dict[str, Any], span: Span | None, where: str, calls: Calls) -> Message:
@@ -160,7 +92,7 @@ def _block(role: Role, block: Any, index: int, raws: wire.Elements) -> Part:
 
 
 def _thoughts(raw: bytes, tree: dict[str, Any]) -> Iterator[Part]:
-    name = next((name for name in openai_chat_changes.THOUGHTS if tree.get(name)), "")
+    name = next((name for name in THOUGHTS if tree.get(name)), "")
     if not name:
         return
     said = tree[name]

@@ -7,21 +7,21 @@ import random
 
 import pytest
 
-from hotset.dialects import DIALECTS
 from hotset.nouns.message import DialectName
 from hotset.nouns.page import Kind
 from tests.campaign import sample
 from tests.dialects.conversations import conversation
+from tests.dialects.fresh import FreshParser
 
 
 @pytest.mark.parametrize("name", list(DialectName))
 def test_a_dialect_that_has_seen_much_reads_as_one_that_has_seen_nothing(name):
     rng = random.Random(7)
-    seasoned = type(DIALECTS[name])()
+    seasoned = FreshParser(name)
     for _ in range(sample(100, 300)):
         body = conversation(name, rng)
-        assert seasoned.parse(body) == type(seasoned)().parse(body)
-        assert seasoned.parse(body) == type(seasoned)().parse(body)
+        assert seasoned.parse(body) == FreshParser(seasoned.name).parse(body)
+        assert seasoned.parse(body) == FreshParser(seasoned.name).parse(body)
 
 
 def _two_turns(tool: str, arguments: dict[str, str]) -> bytes:
@@ -36,7 +36,7 @@ def _two_turns(tool: str, arguments: dict[str, str]) -> bytes:
 
 
 def test_a_result_is_read_by_the_call_it_answers_not_by_one_with_the_same_id_elsewhere():
-    dialect = type(DIALECTS[DialectName.ANTHROPIC])()
+    dialect = FreshParser(DialectName.ANTHROPIC)
     read, tested = _two_turns("Read", {"file_path": "a.py"}), _two_turns("Bash", {"command": "pytest -q"})
 
     kinds = [
@@ -48,9 +48,9 @@ def test_a_result_is_read_by_the_call_it_answers_not_by_one_with_the_same_id_els
 
 
 def test_what_is_remembered_is_bounded():
-    dialect = type(DIALECTS[DialectName.OPENAI_CHAT])()
+    dialect = FreshParser(DialectName.OPENAI_CHAT)
     for n in range(60):
         body = json.dumps({"model": "m", "messages": [{"role": "user", "content": f"{n}" * 300_000}]}).encode()
         dialect.parse(body)
 
-    assert sum(len(raw) for raw, _ in dialect._memo._known.items()) <= 8 << 20
+    assert dialect.cache.messages.weight <= 8 << 20

@@ -1,131 +1,70 @@
-"""OpenAI's Responses API: the conversation is a list of items."""
+"""Bytes of a Responses request to nouns, and back: the conversation is a list of items."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
-from hotset.dialects import (
-    changes,
-    envelope,
-    openai_checks,
-    openai_responses_changes,
-    openai_responses_view,
-    parts,
-    rewording,
-    wire,
-)
-from hotset.dialects.memo import Memo
-from hotset.dialects.openai_responses_changes import CALLS
-from hotset.dialects.openai_responses_reply import document, mark, stream
+from hotset.dialects import envelope, parts, wire
+from hotset.dialects.cache import MessageCache
 from hotset.dialects.parts import Calls
-from hotset.dialects.port import Violation
-from hotset.dialects.reply import Mark, openai_refusal, read
-from hotset.dialects.splice import splice
-from hotset.dialects.view import View
 from hotset.errors import Malformed
-from hotset.nouns.link import Link
-from hotset.nouns.message import Answer, DialectName, Message, Part, Reply, Request, Span, Tool, ToolSpec
-from hotset.nouns.page import Chain, Kind, Role
-from hotset.nouns.window import Hidden
+from hotset.nouns.message import DialectName, Message, Part, Request, Span
+from hotset.nouns.page import Kind, Role
+
+CACHE = MessageCache()
+
+CALLS = {
+    "function_call": "arguments",
+    "custom_tool_call": "input",
+    "local_shell_call": "action",
+    "shell_call": "action",
+    "apply_patch_call": "operation",
+}
+"""Items by which the model calls a tool of the client's, and the field that says with what."""
 
 _ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
 _CONTINUES = ("previous_response_id", "conversation", "prompt")
 """A request may leave `input` out where one of these says what to go on from."""
 
 
-class OpenAIResponses:
-    name = DialectName.OPENAI_RESPONSES
+def parse(body: bytes, cache: MessageCache = CACHE) -> Request:
+    outer = envelope.opened(body, "input", cache)
+    array, messages = _input(outer, cache)
+    return Request(
+        dialect=DialectName.OPENAI_RESPONSES,
+        raw=body,
+        model=outer.text("model"),
+        stream=outer.tree("stream") is True,
+        messages=messages,
+        array=array,
+        system=tuple(_instructions(outer)),
+        tools=outer.tools("tools", _tool_name),
+        params=outer.params(without=("input", "instructions", "tools")),
+        previous=outer.text("previous_response_id"),
+        hints=(*outer.hints("prompt_cache_key", "safety_identifier", "user"), *_conversation(outer)),
+    )
 
-    def __init__(self) -> None:
-        self._memo = Memo()
 
-    def parse(self, body: bytes) -> Request:
-        outer = envelope.opened(body, "input", self._memo)
-        array, messages = _input(outer, self._memo)
-        return Request(
-            dialect=self.name,
-            raw=body,
-            model=outer.text("model"),
-            stream=outer.tree("stream") is True,
-            messages=messages,
-            array=array,
-            system=tuple(_instructions(outer)),
-            tools=outer.tools("tools", _tool_name),
-            params=outer.params(without=("input", "instructions", "tools")),
-            previous=outer.text("previous_response_id"),
-            hints=(*outer.hints("prompt_cache_key", "safety_identifier", "user"), *_conversation(outer)),
-        )
+def render(request: Request) -> bytes:
+    if request.array.start == request.array.end and request.messages:
+        # There was no `input`: it becomes the first field.
+        comma = b"" if request.raw[request.array.end :].lstrip().startswith(b"}") else b","
+        items = wire.array_of(_element(each.raw) for each in request.messages)
+        return wire.splice(request.raw, [(request.array, b'"input":' + items + comma)])
+    return envelope.render(request, _element)
 
-    def is_quick(self, body: bytes) -> bool:
-        return self._memo.bodies.is_quick(body)
 
-    def render(self, request: Request) -> bytes:
-        if request.array.start == request.array.end and request.messages:
-            # There was no `input`: it becomes the first field.
-            comma = b"" if request.raw[request.array.end :].lstrip().startswith(b"}") else b","
-            items = b",".join(_element(each.raw) for each in request.messages)
-            return splice(request.raw, [(request.array, b'"input":[' + items + b"]" + comma)])
-        return envelope.render(request, _element)
-
-    def read(self, body: bytes, *, streamed: bool) -> Reply:
-        return read(body, _said, document, stream, streamed=streamed)
-
-    def check(self, request: Request, original: Request | None = None) -> tuple[Violation, ...]:
-        return openai_checks.check_responses(request, original)
-
-    def refuse(self, status: int, message: str) -> bytes:
-        return openai_refusal(status, message)
-
-    def mark(self, name: str, data: bytes) -> Mark:
-        return mark(name, data)
-
-    def understand(self, raw: bytes) -> Message:
-        return _said(raw)
-
-    def reword(self, message: Message, words: Mapping[int, bytes]) -> Message:
-        return rewording.reword(message, words, openai_responses_changes.slots)
-
-    def offer(self, body: bytes, tools: Sequence[ToolSpec]) -> bytes:
-        return openai_responses_changes.offer(body, tools)
-
-    def withhold(self, body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
-        return openai_responses_changes.withhold(body, unwanted)
-
-    def declared(self, tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
-        return openai_responses_changes.declared(tools)
-
-    def injectable(self, request: Request, names: Collection[str]) -> bool:
-        return openai_responses_changes.injectable(request, names)
-
-    def can_defer(self, request: Request) -> bool:
-        return openai_responses_changes.can_defer(request)
-
-    def answer(self, results: Sequence[Answer]) -> tuple[bytes, ...]:
-        return openai_responses_changes.answer(results)
-
-    def referred(self, raw: bytes) -> tuple[str, ...]:
-        return openai_responses_changes.referred(raw)
-
-    def spelled_out(self, raw: bytes, words: Mapping[str, str]) -> bytes:
-        return openai_responses_changes.spelled_out(raw, words)
-
-    def say(self, text: str) -> Message:
-        return _said(openai_responses_changes.say(text))
-
-    def reveal(self, request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidden]) -> Request:
-        return changes.reveal(request, links, hidden, _said, openai_responses_changes.slots)
-
-    def view(self, ours: Container[str], *, streamed: bool) -> View:
-        return openai_responses_view.view(ours, partial(self.read, streamed=streamed), self.refuse, streamed=streamed)
+def understand(raw: bytes) -> Message:
+    """A message of a reply, read as if its client had sent it back."""
+    return _item(raw, wire.lenient_object(raw), None, "reply", {})
 
 
 def _tool_name(tool: dict[str, Any]) -> str:
     return wire.as_text(tool.get("name")) or wire.as_text(tool.get("type"))
 
 
-def _input(outer: envelope.Envelope, memo: Memo) -> tuple[Span, tuple[Message, ...]]:
+def _input(outer: envelope.Envelope, cache: MessageCache) -> tuple[Span, tuple[Message, ...]]:
     field = outer.fields.get("input")
     if field is None:
         if not any(outer.tree(name) for name in _CONTINUES):
@@ -136,7 +75,7 @@ def _input(outer: envelope.Envelope, memo: Memo) -> tuple[Span, tuple[Message, .
         raw = outer.raw("input")
         said = parts.text(Role.USER, wire.as_text(wire.decode(raw, "input")))
         return field.value, (parts.message(Role.USER, raw, [said], field.value),)
-    return envelope.messages_of(outer, "input", _item, memo)
+    return envelope.messages_of(outer, "input", _item, cache)
 
 
 def _element(raw: bytes) -> bytes:
@@ -156,11 +95,6 @@ def _conversation(outer: envelope.Envelope) -> tuple[str, ...]:
     tree = outer.tree("conversation")
     id = tree if isinstance(tree, str) else wire.as_text(wire.as_object(tree).get("id"))
     return (f"conversation={id}",) if id else ()
-
-
-def _said(raw: bytes) -> Message:
-    """A message of a reply, read as if its client had sent it back."""
-    return _item(raw, wire.as_object(wire.lenient(raw)), None, "reply", {})
 
 
 def _item(raw: bytes, tree: dict[str, Any], span: Span | None, where: str, calls: Calls) -> Message:

@@ -1,0 +1,259 @@
+"""Changes that are alike in every dialect: other words for a part, tools offered or withheld, hidden turns spliced in again.
+
+The bytes around a change stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any
+
+import msgspec
+
+from hotset.dialects import parts, wire
+from hotset.dialects.envelope import Envelope
+from hotset.dialects.port import Dialect
+from hotset.dialects.wire import JsonNode
+from hotset.errors import Malformed
+from hotset.nouns.link import Link
+from hotset.nouns.message import Message, Part, Request, Span, Tool, ToolSpec
+from hotset.nouns.page import Chain, Kind, Role
+from hotset.nouns.window import Hidden
+
+_MARKS = ("cache_control", "prompt_cache_breakpoint")
+"""What stays of a block that becomes a text: where the client wants the provider's cache to end."""
+
+_IN_RESULTS = frozenset({Kind.TOOL_RESULT, Kind.IMAGE, Kind.OPAQUE})
+_KEPT = frozenset({Kind.SYSTEM, Kind.PROMPT, Kind.THINKING})
+"""What a person said and what a model thought is never reworded."""
+
+_PROBE = 16  # tokens; a client that asks for so few wants to know whether the model answers, not what
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where a part's words stand in a message, and how other words are written there."""
+
+    span: Span
+    write: Callable[[bytes], bytes]
+    tool: str = ""
+    """The name that the message itself gives to the tool whose result it is."""
+
+
+Slots = Callable[[JsonNode], Iterator[Slot | None]]
+"""A slot for each part of a message, in the order of its parts; None, or no more, where a part cannot be reworded."""
+
+
+def reword(message: Message, words: Mapping[int, bytes], slots: Slots) -> Message:
+    """The message with other words at these positions. Raises `ValueError` where a part cannot be reworded so."""
+    if not words:
+        return message
+    said, edits = list(message.parts), []
+    try:
+        found = _found(message, words, slots)
+        for position, new in words.items():
+            part, slot = message.parts[position], found[position]
+            is_json = part.kind.family is Kind.TOOL_CALL and part.media == parts.JSON
+            trimmed = new.strip() if is_json else new  # white space around a JSON document is not a part of it
+            edits.append((slot.span, slot.write(trimmed)))
+            said[position] = _reworded(message, part, trimmed, slot.tool)
+    except Malformed as error:
+        raise ValueError(f"it cannot be reworded: {error}") from None
+    return replace(message, raw=wire.splice(message.raw, edits), parts=tuple(said))
+
+
+def text(value: JsonNode) -> Slot:
+    """A value that is, or becomes, one text."""
+    return Slot(value.span, _quoted)
+
+
+def text_block(block: JsonNode, kind: str = "text") -> Slot:
+    """A block of any type that becomes a text in its place."""
+    members = block.members()
+    marks = b"".join(b',"%s":%s' % (name.encode(), members[name].raw) for name in _MARKS if name in members)
+    return Slot(block.span, lambda words: b'{"type":"%s","text":%s%s}' % (kind.encode(), _quoted(words), marks))
+
+
+def text_member(owner: JsonNode, name: str, value: JsonNode | None) -> Slot:
+    """A member of `owner`, which has others, that is or becomes one text."""
+    front = owner.span.start + 1
+    return text(value) if value else Slot(Span(front, front), lambda words: b'"%s":%s,' % (name.encode(), _quoted(words)))
+
+
+def arguments(value: JsonNode) -> Slot:
+    """A call's arguments: an object, or the text of one."""
+    return Slot(value.span, lambda words: _quoted(_object(words))) if value.is_text else given_object(value)
+
+
+def given_object(value: JsonNode) -> Slot:
+    """A call's arguments where they must be an object, whatever stood there."""
+    return Slot(value.span, _object)
+
+
+def _found(message: Message, words: Mapping[int, bytes], slots: Slots) -> dict[int, Slot]:
+    up_to_the_last = message.parts[: max(words) + 1]
+    found = {
+        position: slot
+        for position, (part, slot) in enumerate(zip(up_to_the_last, slots(wire.node(message.raw)), strict=False))
+        if slot is not None and position in words and part.kind not in _KEPT
+    }
+    if missing := sorted(words.keys() - found.keys()):
+        raise ValueError(f"these parts of the message cannot be reworded: {missing}")
+    return found
+
+
+def _reworded(message: Message, part: Part, words: bytes, tool: str) -> Part:
+    if part.kind.family not in _IN_RESULTS or part.media == "text/plain":
+        return replace(part, content=words)
+    tool = tool or part.tool
+    # It is called what a text of the same result is; its call's arguments, which could say more, stand in another message.
+    others = (each for each in message.parts if each is not part and each.call == part.call)
+    beside = (each.kind for each in others if each.kind.family is Kind.TOOL_RESULT)
+    return Part(next(beside, parts.kind_of_result(tool, b"")), words, tool=tool, call=part.call)
+
+
+def _quoted(words: bytes) -> bytes:
+    said = words.decode()
+    if not said.strip():
+        raise ValueError("a part cannot be reworded with nothing: providers refuse empty texts")
+    return wire.encode(said)
+
+
+def _object(words: bytes) -> bytes:
+    if not isinstance(wire.decode(words, "a call's arguments"), dict):
+        raise ValueError("a call's arguments must be a JSON object")  # noqa: TRY004 - the value is at fault, not its type
+    return words
+
+
+def declared(tools: Iterable[ToolSpec], form: Callable[[ToolSpec], dict[str, Any]]) -> tuple[Tool, ...]:
+    """The tools as `form` writes them in the dialect."""
+    return tuple(Tool(tool.name, wire.encode(form(tool))) for tool in tools)
+
+
+def offer(outer: Envelope, tools: Sequence[Tool], declared: Iterable[str], *, before_last: bool = False) -> bytes:
+    """The body with these tools among the client's, last or before its last. Unchanged where the client offers none.
+
+    Raises `ValueError` where a name, `declared` by the client or among ours, would come twice.
+    """
+    theirs = outer.array("tools")[1] if tools and outer.raw("tools").startswith(b"[") else ()
+    if not theirs:
+        return outer.body
+    names = [*declared, *(tool.name for tool in tools)]
+    if twice := {tool.name for tool in tools if names.count(tool.name) > 1}:
+        raise ValueError(f"these tools would be offered twice: {', '.join(sorted(twice))}")
+    ours = b",".join(tool.raw for tool in tools)
+    here, new = (theirs[-1].start, ours + b",") if before_last else (theirs[-1].end, b"," + ours)
+    return wire.splice(outer.body, [(Span(here, here), new)])
+
+
+def withhold(outer: Envelope, unwanted: Callable[[bytes], bool], finish: Callable[[list[bytes]], list[bytes]] = list) -> bytes:
+    """The body without those of the client's tools that are unwanted, also in a namespace. `finish` has the last word on the
+    tools that are left."""
+    if not outer.raw("tools").startswith(b"["):
+        return outer.body
+    raws = [outer.body[span.start : span.end] for span in outer.array("tools")[1]]
+    kept = [_wanted(raw, unwanted) for raw in raws]
+    if kept == raws:
+        return outer.body
+    return wire.splice(outer.body, [(outer.fields["tools"].value, wire.array_of(finish(list(filter(None, kept)))))])
+
+
+def _wanted(raw: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
+    """The tool, or the namespace without the unwanted ones in it; empty where nothing stays."""
+    if not unwanted(raw):
+        return raw
+    inner = wire.fields(raw).get("tools")
+    if inner is None or not raw.startswith(b"[", inner.value.start):
+        return b""
+    spans = wire.element_spans(raw, inner.value, "tools")
+    kept = [each for span in spans if not unwanted(each := raw[span.start : span.end])]
+    return wire.splice(raw, [(inner.value, wire.array_of(kept))]) if kept else b""
+
+
+def schema(tool: ToolSpec) -> msgspec.Raw:
+    """Its parameters, byte for byte."""
+    return msgspec.Raw(tool.parameters)
+
+
+def reveal(
+    request: Request,
+    links: Sequence[Link],
+    hidden: Mapping[Chain, Hidden],
+    understand: Callable[[bytes], Message],
+    slots: Slots,
+) -> Request:
+    """The request as the model saw it: what its client never saw stands again before, instead of and behind its messages."""
+    if not any(link.chain in hidden for link in links):
+        return request
+    seen: list[Message] = []
+    for link, message in zip(links, request.messages, strict=True):
+        kept = hidden.get(link.chain)
+        if kept is None:
+            seen.append(message)
+            continue
+        place = len(seen) - min(kept.asides, _reasoning_at_the_end(seen))
+        seen[place:place] = map(understand, kept.before)
+        seen.append(_instead(message, link.message, understand(kept.instead), slots) if kept.instead else message)
+        seen += map(understand, kept.after)
+    return replace(request, messages=tuple(seen))
+
+
+def resume(request: Request, dialect: Dialect, previous: str, before: Sequence[bytes]) -> bytes:
+    """The body of a request that continues another reply, with these messages before the client's own. Nothing else changes."""
+    said = tuple(dialect.understand(raw) for raw in before)
+    body = dialect.render(replace(request, messages=(*said, *request.messages))) if said else request.raw
+    return wire.splice(body, [(wire.fields(body)[dialect.previous_field].value, wire.encode(previous))])
+
+
+def is_open(request: Request, names: Collection[str], limits: Sequence[str]) -> bool:
+    """True where tools of these names can stand beside the client's, and its request is no probe; `limits` name the
+    fields that bound the length of its reply."""
+    fields = params(request)
+    bounds = [bound for name in limits if isinstance(bound := fields.get(name), int)]
+    has_room = bool(request.tools) and not request.previous and all(bound > _PROBE for bound in bounds)
+    return has_room and {tool.name for tool in request.tools}.isdisjoint(names)
+
+
+def params(request: Request) -> dict[str, Any]:
+    return wire.as_object(wire.decode(request.params, "the parameters"))
+
+
+def is_structured(form: Any) -> bool:
+    """True where the reply is asked for in a form that a program will read."""
+    return bool(wire.as_object(form).get("type", "text") != "text")
+
+
+def plain(text: str) -> str:
+    """The text, with a mark in place of what is no character."""
+    return wire.encode_text(text).decode()
+
+
+def user_message(text: str) -> bytes:
+    """A message of the user's, which every dialect writes alike. Raises `ValueError` where there is nothing to say."""
+    if not text.strip():
+        raise ValueError("a message that says nothing is refused by providers")
+    return wire.encode({"role": "user", "content": plain(text)})
+
+
+def _instead(message: Message, was: Message, seen: Message, slots: Slots) -> Message:
+    """What the model saw at a message's place, with the words that the message got meanwhile; whose it is stays the client's."""
+    words: dict[int, bytes] = {}
+    for before, now in zip(was.parts, message.parts, strict=True):
+        if now.content != before.content:
+            place = next((place for place, part in enumerate(seen.parts) if _is_same(part, before)), None)
+            words |= {place: now.content} if place is not None else {}
+    said = reword(seen, words, slots)
+    return replace(message, raw=said.raw, parts=said.parts)
+
+
+def _is_same(part: Part, other: Part) -> bool:
+    if part.kind.family is Kind.TOOL_CALL and part.call:
+        return (other.kind.family, other.call) == (Kind.TOOL_CALL, part.call)  # a client may spell its arguments otherwise
+    return part == other
+
+
+def _reasoning_at_the_end(messages: Sequence[Message]) -> int:
+    is_reasoning = (message.aside and message.role is Role.ASSISTANT for message in reversed(messages))
+    return sum(1 for _ in takewhile(bool, is_reasoning))

@@ -1,0 +1,153 @@
+"""What can be changed in a Chat Completions request, in the forms of that dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from hotset.dialects import change, envelope, wire
+from hotset.dialects.change import Slot
+from hotset.dialects.chat.parse import THOUGHTS, understand
+from hotset.dialects.wire import JsonNode
+from hotset.nouns.link import Link
+from hotset.nouns.message import Answer, Message, Request, Tool, ToolSpec
+from hotset.nouns.page import Chain
+from hotset.nouns.window import Hidden
+
+_MOST_TOOLS = 128  # OpenAI's own limit
+
+
+def reword(message: Message, words: Mapping[int, bytes]) -> Message:
+    return change.reword(message, words, slots)
+
+
+def reveal(request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidden]) -> Request:
+    return change.reveal(request, links, hidden, understand, slots)
+
+
+def slots(message: JsonNode) -> Iterator[Slot | None]:
+    members = message.members()
+    match wire.text_of(members, "role"):
+        case "assistant":
+            yield from _thought_slots(members)
+            yield from _content_slots(members)
+            yield from _call_slots(members)
+        case "tool" | "function":
+            tool = wire.text_of(members, "name")
+            yield from (slot and replace(slot, tool=tool) for slot in _result_slots(message, members.get("content")))
+
+
+def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
+    outer = envelope.opened(body, "messages")
+    names = [tool.name for key in ("tools", "functions") for tool in outer.tools(key, _name)]
+    return change.offer(outer, declared(tools), names)
+
+
+def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
+    return change.withhold(envelope.opened(body, "messages"), unwanted)
+
+
+def declared(tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
+    return change.declared(tools, _tool)
+
+
+def answer(results: Sequence[Answer]) -> tuple[bytes, ...]:
+    return tuple(wire.encode({"role": "tool", "tool_call_id": each.call, "content": change.plain(each.text)}) for each in results)
+
+
+def say(text: str) -> Message:
+    return understand(change.user_message(text))
+
+
+def can_defer(_request: Request) -> bool:
+    """Never: the dialect has no form for it."""
+    return False
+
+
+def referred(_raw: bytes) -> tuple[str, ...]:
+    """None: without deferred tools no message makes one callable."""
+    return ()
+
+
+def spelled_out(raw: bytes, _words: Mapping[str, str]) -> bytes:
+    """Unchanged, as no message makes a tool callable."""
+    return raw
+
+
+def injectable(request: Request, names: Collection[str]) -> bool:
+    fields = change.params(request)
+    has_tools = bool(request.tools) and "type" in wire.lenient_object(request.tools[0].raw)
+    if not has_tools or fields.get("n") not in (None, 1):  # `functions` alone are no tools; several replies cannot go on as one
+        return False
+    if change.is_structured(fields.get("response_format")):
+        return False
+    return is_open(request, names, ("max_tokens", "max_completion_tokens"))
+
+
+def is_open(request: Request, names: Collection[str], limits: Sequence[str]) -> bool:
+    """`change.is_open` with what OpenAI asks for besides."""
+    choice = change.params(request).get("tool_choice")
+    if choice == "none" or isinstance(choice, dict):  # an object names the tools that may be called, and ours are not among them
+        return False
+    return len(request.tools) + len(names) <= _MOST_TOOLS and change.is_open(request, names, limits)
+
+
+def _thought_slots(members: dict[str, JsonNode]) -> Iterator[None]:
+    if any(name in members and members[name].value() for name in THOUGHTS):
+        yield None
+
+
+def _content_slots(members: dict[str, JsonNode]) -> Iterator[Slot | None]:
+    content = members.get("content")
+    if content is not None and content.is_text:
+        yield change.text(content)
+    elif content is not None and content.raw.startswith(b"["):
+        yield from map(_text_slot, content.elements())
+    elif content is not None and content.raw != b"null":
+        yield None
+    if wire.are_texts(members, "refusal"):
+        yield change.text(members["refusal"])
+    if "audio" in members and members["audio"].raw.startswith(b"{"):
+        yield None
+
+
+def _text_slot(block: JsonNode) -> Slot | None:
+    """Where a block says its text; None where it is another kind of block."""
+    if block.is_text:
+        return change.text(block)
+    members = block.members()
+    kind = wire.text_of(members, "type")
+    return change.text(members[kind]) if kind in ("text", "refusal") and wire.are_texts(members, kind) else None
+
+
+def _call_slots(members: dict[str, JsonNode]) -> Iterator[Slot | None]:
+    calls = members.get("tool_calls")
+    for call in calls.elements() if calls else ():
+        inside = call.members()
+        function, custom = (inside[name].members() if name in inside else {} for name in ("function", "custom"))
+        if wire.are_texts(function, "name", "arguments"):
+            yield change.arguments(function["arguments"])
+        else:
+            yield change.text(custom["input"]) if wire.are_texts(custom, "name", "input") else None
+    legacy = members["function_call"].members() if "function_call" in members else {}
+    if wire.are_texts(legacy, "name", "arguments"):
+        yield change.arguments(legacy["arguments"])
+
+
+def _result_slots(message: JsonNode, content: JsonNode | None) -> Iterator[Slot | None]:
+    blocks = content.elements() if content else ()
+    if not blocks:
+        yield change.text_member(message, "content", content)
+    for block in blocks:
+        yield _text_slot(block) or change.text_block(block)
+
+
+def _name(tool: dict[str, Any]) -> str:
+    inner = wire.as_object(tool.get("function") or tool.get("custom") or tool)
+    return wire.as_text(inner.get("name"))
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    function = {"name": tool.name, "description": tool.description, "parameters": change.schema(tool)}
+    return {"type": "function", "function": function}

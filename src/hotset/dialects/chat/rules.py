@@ -1,0 +1,192 @@
+"""The rules of OpenAI's Chat Completions, and of providers that speak its dialect.
+
+The rules look at few fields of a message, and never at what it says: these fields are cut out once for its bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from hotset.dialects import wire
+from hotset.dialects.cache import FactCache
+from hotset.dialects.port import Invariant, Violation
+from hotset.dialects.rules import broken_rule
+from hotset.nouns.message import Message, Request
+from hotset.nouns.page import Kind
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_MISTRAL = re.compile(r"mistral|ministral|codestral|devstral|magistral|pixtral", re.IGNORECASE)
+_GEMINI_3 = re.compile(r"gemini-(?:[3-9]|\d\d)", re.IGNORECASE)
+_GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?(?![\d.])")
+_DEFERS_FROM = (5, 4)
+_SIGNATURES = (b"thought_signature", b"__thought__", b"reasoning_details")
+"""How gateways write a thought signature: Gemini's own field, inside the call's id, among reasoning."""
+
+INVARIANTS = (
+    Invariant(
+        18,
+        "openai-chat",
+        "An assistant message with tool_calls is followed by a tool message for every id.",
+        "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'."
+        " The following tool_call_ids did not have response messages: {ids}",
+        pattern=r"must be followed by tool messages responding to each",
+    ),
+    Invariant(
+        19,
+        "openai-chat",
+        "A tool message answers a tool call of the assistant message before it.",
+        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+        pattern=r"messages with role 'tool' must be a response",
+    ),
+    Invariant(
+        22,
+        "openai",
+        "A function's name has 1 to 64 of a-z, A-Z, 0-9, _ and -; tools are deferred only from gpt-5.4 on, and only beside"
+        " a tool_search; one that the provider runs has a deferred tool to find.",
+        "{problem}",
+        pattern=r"string does not match pattern|Invalid '(?:tools|messages|input)\[.*name'"
+        r"|defer_loading|tools\.tool_search",
+    ),
+    Invariant(
+        23,
+        "mistral",
+        "The last message is the user's or a tool's.",
+        "Expected last role to be one of: [tool, user] but got {role}",
+        pattern=r"Expected last role",
+    ),
+    Invariant(
+        24,
+        "gemini",
+        "Every function call of the current turn comes back with its thought signature.",
+        "Function call is missing a thought_signature in functionCall parts. ({where})",
+        pattern=r"missing a `?thought_signature",
+    ),
+)
+broken = broken_rule(INVARIANTS)
+
+
+def _facts(raw: bytes) -> dict[str, Any]:
+    tree = wire.lenient_object(raw)
+    kept: dict[str, Any] = {name: tree[name] for name in ("role", "prefix", "tool_call_id") if name in tree}
+    if "tool_calls" in tree:
+        calls = tree["tool_calls"]
+        kept["tool_calls"] = [_call_facts(wire.as_object(call)) for call in calls] if isinstance(calls, list) else calls
+    return kept
+
+
+def _call_facts(call: dict[str, Any]) -> dict[str, Any]:
+    function = wire.as_object(call.get("function"))
+    return {"id": call.get("id"), "function": {"name": function["name"]} if "name" in function else {}}
+
+
+FACTS = FactCache(_facts)
+
+
+def check(request: Request, original: Request | None = None, facts: FactCache[dict[str, Any]] = FACTS) -> tuple[Violation, ...]:
+    """`facts` remembers what is known of messages."""
+    messages = facts.of(request.messages)
+    found = [
+        *_calls_answered(messages),
+        *_results_called(messages),
+        *names_checked(request, _names_used(messages)),
+        *deferral_checked(request),
+        *_last_role(request, messages),
+        *_signed(request, messages),
+    ]
+    if original is not None and original is not request:
+        found += _signatures_kept(request, original)
+    return tuple(found)
+
+
+def names_checked(request: Request, used: Iterable[tuple[str, str]]) -> Iterator[Violation]:
+    """Rule 22, of the tools that are declared and of those that are `used`, each with its place."""
+    declared = [(f"tools.{index}.name", tool.name) for index, tool in enumerate(request.tools)]
+    for where, name in (*declared, *used):
+        if not _NAME.fullmatch(name):
+            problem = (
+                f"Invalid '{where}': string does not match pattern. Expected a string that matches '^[a-zA-Z0-9_-]{{1,64}}$'."
+            )
+            yield broken(22, where, name, problem=problem)
+
+
+def deferral_checked(request: Request) -> Iterator[Violation]:
+    """Rule 22: tools are deferred only for models that know it."""
+    version = _GPT.search(request.model)
+    if version is None or (int(version[1]), int(version[2] or 0)) >= _DEFERS_FROM:
+        return
+    for index, tool in enumerate(request.tools):
+        tree = wire.lenient_object(tool.raw)
+        if tree.get("defer_loading") is True or wire.as_object(tree.get("function")).get("defer_loading") is True:
+            where = f"tools.{index}.defer_loading"
+            yield broken(22, where, tool.name, problem=f"'{where}' is not supported with model {request.model}")
+
+
+def _ids(tree: dict[str, Any]) -> list[str]:
+    return [wire.as_text(wire.as_object(call).get("id")) for call in wire.as_list(tree.get("tool_calls"))]
+
+
+def _calls_answered(messages: Sequence[dict[str, Any]]) -> Iterator[Violation]:
+    for index, tree in enumerate(messages):
+        if tree.get("role") != "assistant" or not (called := _ids(tree)):
+            continue
+        answered: set[str] = set()
+        for later in messages[index + 1 :]:
+            if later.get("role") != "tool":
+                break
+            answered.add(wire.as_text(later.get("tool_call_id")))
+        if missing := [id for id in called if id not in answered]:
+            yield broken(18, f"messages.{index}", *missing, ids=", ".join(missing))
+
+
+def _results_called(messages: Sequence[dict[str, Any]]) -> Iterator[Violation]:
+    called: set[str] = set()
+    for index, tree in enumerate(messages):
+        if tree.get("role") != "tool":
+            called = set(_ids(tree)) if tree.get("role") == "assistant" else set()
+        elif (id := wire.as_text(tree.get("tool_call_id"))) not in called:
+            yield broken(19, f"messages.{index}", id)
+
+
+def _names_used(messages: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    for index, tree in enumerate(messages):
+        for number, call in enumerate(wire.as_list(tree.get("tool_calls"))):
+            function = wire.as_object(wire.as_object(call).get("function"))
+            if "name" in function:
+                yield f"messages.{index}.tool_calls.{number}.function.name", wire.as_text(function["name"])
+
+
+def _last_role(request: Request, messages: Sequence[dict[str, Any]]) -> Iterator[Violation]:
+    if not messages or not _MISTRAL.search(request.model):
+        return
+    last = messages[-1]
+    if last.get("role") == "assistant" and last.get("prefix") is not True:
+        yield broken(23, f"messages.{len(messages) - 1}", role="assistant")
+
+
+def _signed(request: Request, messages: Sequence[dict[str, Any]]) -> Iterator[Violation]:
+    """Rule 24: the first call of each step of the current turn is signed."""
+    if not _GEMINI_3.search(request.model):
+        return
+    start = max((i for i, tree in enumerate(messages) if tree.get("role") == "user"), default=-1)
+    for index in range(start + 1, len(messages)):
+        if messages[index].get("tool_calls") and not _is_signed(request.messages[index]):
+            yield broken(24, f"messages.{index}.tool_calls.0", *_ids(messages[index])[:1])
+
+
+def _signatures_kept(request: Request, original: Request) -> Iterator[Violation]:
+    if not _GEMINI_3.search(request.model):
+        return
+    signed = {call for message in original.messages if _is_signed(message) for call in _called(message)}
+    for index, message in enumerate(request.messages):
+        if signed.intersection(called := _called(message)) and not _is_signed(message):
+            yield broken(24, f"messages.{index}.tool_calls.0", called[0])
+
+
+def _called(message: Message) -> list[str]:
+    return [part.call for part in message.parts if part.kind.family is Kind.TOOL_CALL and part.call]
+
+
+def _is_signed(message: Message) -> bool:
+    return any(mark in message.raw for mark in _SIGNATURES)
