@@ -272,6 +272,7 @@ def test_every_number_among_the_knobs_has_a_range_and_a_unit():
         ("[window]\nprefetch = {lines = 1.5}", "prefetch.lines of .* must be a whole number"),
         ("[window]\nkeeep = 5", r"\[window\] in .* cannot say 'keeep'; it can say off, inject, .* Did you mean keep\?"),
         ("[knobs]\nkeep = 0", r"keep of \[knobs\] in .* must be a whole number from 1 to 10000, not 0"),
+        ("[knobs]\nlow = 0.97", r"\[knobs\] in .*: low \(0.97\).* must not be above high \(0.95\)"),
         ("[knobs.form]\ntopics = 1", r"\[knobs\] in .* cannot say 'form'; .* Did you mean forms\?"),
         ("[knobs]\nforms.topic = 1", r"forms of \[knobs\] in .* cannot say 'topic'; .* Did you mean topics\?"),
         ("[knobs]\nforms = 1", r"forms of \[knobs\] in .* must be a table of again, change_share"),

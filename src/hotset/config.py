@@ -55,11 +55,13 @@ def _in(table: str, key: str = "", **more: str) -> Meta:
 
 
 class Settings(Struct, frozen=True):
-    """Every setting that has a variable: `HOTSET_` and its name in capitals."""
+    """Every setting that has a variable: `HOTSET_` and its name in capitals. `Config` says what they mean."""
 
     project: str = ""
     home: str = ""
+    """Where the data folders of projects are; empty is the platform's own place."""
     data: str = ""
+    """The data folder of this project; empty is one below `home`."""
     port: Annotated[int, Meta(ge=0, le=65535)] = 0
     openai_url: str = "https://api.openai.com/v1"
     anthropic_url: str = "https://api.anthropic.com"
@@ -210,7 +212,8 @@ def load(
     own_knobs = _values(Knobs, tables["window"], f"[window] in {path}", beside=_WINDOW)
     own_knobs |= _values(Knobs, tables["knobs"], f"[knobs] in {path}")
     named_profile = _profile(chosen.profile, origins["profile"])
-    _check_shares(PROFILES[named_profile or DEFAULT].turned(own_knobs), f"[window] in {path}")
+    said_in = "knobs" if tables["knobs"].keys() & {"low", "high"} else "window"
+    _check_shares(PROFILES[named_profile or DEFAULT].turned(own_knobs), f"[{said_in}] in {path}")
     for name in ("summary", "search"):
         _check_names(name, tables[name], path)
     tooling = Tooling(**_values(Tooling, tables["tools"], f"[tools] in {path}"))

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 from plain_servers import QUICK, ends, plain, pool, starts, text
 
 from hotset.errors import MemoryClosed, ToolFailed
@@ -124,7 +125,7 @@ def test_what_ran_for_a_session_goes_with_it_and_nothing_else_does(tmp_path):
 
 def test_over_the_limit_the_least_recently_used_makes_room(tmp_path):
     clock = Clock()
-    with pool(tmp_path, replace(QUICK, limit=3), clock=clock) as servers:
+    with pool(tmp_path, structs.replace(QUICK, limit=3), clock=clock) as servers:
         many = sources(tmp_path, 4)
         for number in (0, 1, 2, 0, 3):
             clock.now += 1
@@ -135,7 +136,7 @@ def test_over_the_limit_the_least_recently_used_makes_room(tmp_path):
 
 def test_room_is_made_before_another_process_is_used_not_afterwards(tmp_path):
     fifo = a_fifo(tmp_path)
-    with pool(tmp_path, replace(QUICK, limit=1)) as servers, ThreadPoolExecutor(1) as threads:
+    with pool(tmp_path, structs.replace(QUICK, limit=1)) as servers, ThreadPoolExecutor(1) as threads:
         first, second = sources(tmp_path, 2)
         servers.call(first, "echo", {"text": "x"})
         waiting = threads.submit(servers.call, second, "wait", {"fifo": str(fifo)})
@@ -146,7 +147,7 @@ def test_room_is_made_before_another_process_is_used_not_afterwards(tmp_path):
 
 def test_a_pinned_process_never_makes_room(tmp_path):
     clock = Clock()
-    with pool(tmp_path, replace(QUICK, limit=2), clock=clock) as servers:
+    with pool(tmp_path, structs.replace(QUICK, limit=2), clock=clock) as servers:
         many = sources(tmp_path, 3)
         for number, pinned in ((0, True), (1, False), (2, False)):
             clock.now += 1
@@ -159,7 +160,7 @@ def test_a_pinned_process_never_makes_room(tmp_path):
 
 def test_where_all_are_in_use_one_more_may_run_until_one_is_free(tmp_path):
     fifo = a_fifo(tmp_path)
-    with pool(tmp_path, replace(QUICK, limit=1)) as servers, ThreadPoolExecutor(1) as threads:
+    with pool(tmp_path, structs.replace(QUICK, limit=1)) as servers, ThreadPoolExecutor(1) as threads:
         busy, other = sources(tmp_path, 2)
         waiting = threads.submit(servers.call, busy, "wait", {"fifo": str(fifo)})
         with fifo.open("w") as free:  # opens when the server reads it: it is in mid-call
@@ -172,7 +173,7 @@ def test_where_all_are_in_use_one_more_may_run_until_one_is_free(tmp_path):
 
 def test_an_idle_process_ends_and_one_that_is_used_often_is_kept_longer(tmp_path):
     clock = Clock()
-    with pool(tmp_path, replace(QUICK, idle_seconds=60), clock=clock) as servers:
+    with pool(tmp_path, structs.replace(QUICK, idle_seconds=60), clock=clock) as servers:
         rare, frequent = sources(tmp_path, 2)
         servers.call(rare, "echo", {"text": "x"})
         for _ in range(30):
@@ -190,7 +191,7 @@ def test_an_idle_process_ends_and_one_that_is_used_often_is_kept_longer(tmp_path
 
 
 def test_an_idle_process_ends_by_itself_and_so_does_the_thread_when_nothing_runs(tmp_path):
-    with pool(tmp_path, replace(QUICK, idle_seconds=0), linger=0) as servers:
+    with pool(tmp_path, structs.replace(QUICK, idle_seconds=0), linger=0) as servers:
         servers.call(plain(tmp_path), "echo", {"text": "x"})
         assert ends(starts(tmp_path)[0])
         for thread in [each for each in threading.enumerate() if each.name == "hotset-tools"]:
