@@ -30,6 +30,11 @@ class Background:
         """How many pieces of work of that name have not ended."""
         return sum(task.get_name() == name for task in self._tasks)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Of everything that has not ended."""
+        return frozenset(task.get_name() for task in self._tasks)
+
     async def settled(self, name: str, seconds: float) -> None:
         """Waits for what is under way under that name, and no longer than so many seconds."""
         if tasks := {task for task in self._tasks if task.get_name() == name}:

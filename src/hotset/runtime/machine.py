@@ -148,11 +148,12 @@ class Machine:
         whose: str = "hotset up",
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         bounded: Bounded | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> Machine:
         keeper = Keeper(open_store, time.monotonic)
         keeper.open()
         tools = toolbox or _toolbox(config, whose)
-        machine = cls(config, wire, keeper, sleep=sleep, bounded=bounded or Bounded(), toolbox=tools)
+        machine = cls(config, wire, keeper, clock, sleep, bounded=bounded or Bounded(), toolbox=tools)
         machine.gister.nudge()  # what the last run did not get to
         if config.knobs_for("").prefetch.mode is not Prefetching.OFF:
             machine.follower.nudge()  # opens the index: the first prompt may find something already

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from hotset.nouns.knobs import Knobs
 from hotset.nouns.remembering import Remembering
 from hotset.nouns.tool import Tooling
 from hotset.runtime.bounded import Bounded
+from hotset.runtime.machine import Machine
 from hotset.runtime.offering import Tools
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
@@ -25,6 +27,12 @@ from hotset.surfaces.proxy.limits import Limits
 from hotset.surfaces.proxy.serve import listen, run
 
 _START_SECONDS = 30
+_IDLE_SECONDS = 120
+_LOOK_SECONDS = 0.01
+
+_ENDLESS = frozenset({"tend the tools"})
+_RESTING = frozenset({*_ENDLESS, "follow the store", "work out gists", "remember"})
+"""Work in the background that begins with a pause, so that calls go first."""
 
 
 class LocalProxy:
@@ -50,6 +58,7 @@ class LocalProxy:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         bounded: Bounded | None = None,
         limits: Limits | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Nothing of the person who runs this: neither settings nor servers nor skills.
@@ -70,6 +79,7 @@ class LocalProxy:
         )
         self._toolbox = toolbox
         self._options: dict[str, Any] = {"sleep": sleep, "bounded": bounded, "limits": limits}
+        self._options |= {"clock": clock, "on_machine": self._started}
         self._open_store = open_store or partial(SqliteStore.open, folder, makes_folder=False)
         self._ready = threading.Event()
         self._failure: BaseException | None = None
@@ -88,6 +98,27 @@ class LocalProxy:
         if self._failure is not None:
             raise self._failure
 
+    def wait_until_kept(self) -> None:
+        """Returns when all that follows a reply at once is done: the turn is on disk, billed and summed up."""
+        self._wait(_RESTING)
+
+    def wait_until_idle(self) -> None:
+        """Returns when the index, gists and memories are up to date, too. A memory is made of a session that is quiet by the
+        proxy's own clock: one that stands still must be moved first."""
+        self._wait(_ENDLESS)
+
+    def _wait(self, besides: Collection[str]) -> None:
+        asyncio.run_coroutine_threadsafe(self._idle(besides), self._loop).result(_IDLE_SECONDS)
+
+    async def _idle(self, besides: Collection[str]) -> None:
+        background, toolbox, quiet = self._machine.background, self._machine.toolbox, 0
+        while quiet < 2:  # a call whose last byte has left may have a step to go
+            await asyncio.sleep(_LOOK_SECONDS)
+            warm = toolbox is None or toolbox.empty or toolbox.ready
+            quiet = quiet + 1 if warm and not background.names - set(besides) else 0
+        if besides is _ENDLESS and (index := self._machine.follower.index) is not None:
+            await asyncio.to_thread(index.fold)
+
     def _run(self) -> None:
         try:
             with contextlib.closing(listen(self.config)) as listener:
@@ -95,6 +126,9 @@ class LocalProxy:
         except BaseException as error:
             self._failure = error
             self._ready.set()
+
+    def _started(self, machine: Machine) -> None:
+        self._machine, self._loop = machine, asyncio.get_running_loop()
 
     def _serving(self, address: Address, stop: Callable[[], None]) -> None:
         self.address = address

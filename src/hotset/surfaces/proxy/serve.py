@@ -145,14 +145,19 @@ async def run(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     bounded: Bounded | None = None,
     limits: Limits | None = None,
+    clock: Callable[[], float] = time.time,
+    on_machine: Callable[[Machine], None] | None = None,
     on_signal: Callable[[Machine], None] | None = None,
 ) -> None:
     """Serves on a listening socket; `ready` is told the address and a function that ends it, safe from any thread.
 
-    `on_signal` is called when a signal tells it to stop, before anything is stopped.
+    `on_machine` is called with the machine once it has started. `on_signal` is called when a signal tells it to stop, before
+    anything is stopped.
     """
     port: int = listener.getsockname()[1]
-    machine = Machine.start(config, open_store, HttpWire(config.upstreams), toolbox, sleep=sleep, bounded=bounded)
+    machine = Machine.start(config, open_store, HttpWire(config.upstreams), toolbox, sleep=sleep, bounded=bounded, clock=clock)
+    if on_machine is not None:
+        on_machine(machine)
     address = Address(port, token(config.folder), os.getpid(), secrets.token_hex(16), __version__, time.time())
     mcp = McpDoor(partial(_mcp_server, machine), partial(_ended, machine))
     app = build(machine, Guard(port, address.token), lambda: _status(machine, address), mcp)
