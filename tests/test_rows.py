@@ -10,12 +10,19 @@ from hotset.surfaces.cli.promises import PROMISES, TOPICS, State
 from tests.rows import STATES
 
 TESTS = Path(__file__).parent
+_OUTSIDE = frozenset({"proxy", "cli", "clients", "library"})
 
 
 def test_every_promise_that_is_called_working_is_held_by_a_test():
     promised = {id for id, state in STATES.items() if state is not State.PLANNED}
 
     assert promised - set(carried()) == set()
+
+
+def test_every_promise_that_is_called_working_is_driven_from_outside():
+    outside = {id for path in TESTS.rglob("*.py") if is_outside(path) for id, _ in rows_in(path)}
+
+    assert {id for id, state in STATES.items() if state is State.WORKING} - outside == set()
 
 
 def test_no_test_carries_a_row_that_is_unknown_or_only_planned():
@@ -28,6 +35,11 @@ def test_every_promise_stands_once_and_a_partial_one_says_what_works():
     assert len(STATES) == len(PROMISES)
     assert {promise.id[0] for promise in PROMISES} == set(TOPICS)
     assert [promise.id for promise in PROMISES if (promise.state is State.PARTLY) != bool(promise.yet)] == []
+
+
+def is_outside(path: Path) -> bool:
+    """Its tests go through the proxy, MCP, the CLI or the library."""
+    return path.relative_to(TESTS).parts[0] in _OUTSIDE or "LocalProxy(" in path.read_text("utf-8")
 
 
 def carried() -> dict[str, str]:

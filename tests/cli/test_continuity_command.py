@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.cli.conftest import Desk
 from tests.cli.test_memory_command import TUESDAY, add
 
@@ -15,6 +17,7 @@ def test_nothing_is_written_into_a_project_before_somebody_asks(filled: Desk):
     assert not (filled.project / "CONTINUITY.md").exists()
 
 
+@pytest.mark.row("M8")
 def test_switched_on_it_is_written_shown_and_what_a_person_wrote_stays(desk: Desk):
     add(desk, TUESDAY)
     on = desk.run("continuity", "on")

@@ -65,6 +65,18 @@ def test_a_list_is_newest_first_and_narrowed_by_kind_topic_time_and_number(shop:
     assert "and more" in shop.run("memory", "list", "--limit", "1").err
 
 
+@pytest.mark.row("M6")
+def test_a_memory_of_two_years_ago_is_found_and_shown_whole(desk: Desk):
+    fill(desk.data, "Fix the failing upload test", time.time() - 700 * 86400)
+    fill(desk.data, "Draw the new logo", time.time() - 86400)
+
+    (found,) = desk.run("memory", "search", "failing upload test", "--kind", "episode", "-n", "1", "--json").json()
+    shown = desk.run("memory", "show", found["id"], "--json").json()
+
+    assert shown["created"] < time.time() - 600 * 86400
+    assert "Fix the failing upload test" in shown["text"]
+
+
 def kinds(ran: Ran) -> set[str]:
     return {each["kind"] for each in ran.json()}
 
@@ -140,6 +152,7 @@ def test_a_timeline_is_what_an_agent_is_told(shop: Desk):
     assert as_json["text"].strip() == told.out.strip()
 
 
+@pytest.mark.row("M4")
 def test_economics_tell_what_each_session_cost_and_saved(shop: Desk):
     name = "the first"  # no beginning of a session's own id
     config = load(project=str(shop.project), data=str(shop.data))

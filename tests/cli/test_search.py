@@ -72,6 +72,7 @@ def test_what_was_said_is_told_with_its_turn_and_the_command_that_shows_it(shop:
     assert "It was the clock." in shop.run(*command[1:]).out
 
 
+@pytest.mark.row("X1")
 def test_both_are_searched_unless_one_is_asked_for(shop: Desk):
     types = {each["type"] for each in shop.run("search", "clock", "--json").json()}
     code = {each["type"] for each in shop.run("search", "clock", "--type", "code", "--json").json()}

@@ -276,7 +276,7 @@ def test_a_proxy_that_two_wraps_share_stays_until_the_second_ends(desk: Desk, to
     wait_until(lambda: not lives(pid))
 
 
-@pytest.mark.row("V17")
+@pytest.mark.row("V17", "V16")
 def test_two_projects_share_neither_folder_nor_token_nor_sessions(desk: Desk, to_upstream, tmp_path):
     homes = {"HOTSET_DATA": "", "HOTSET_HOME": str(tmp_path / "hotset")}
     other = tmp_path / "other"

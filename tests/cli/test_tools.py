@@ -23,6 +23,7 @@ def notes(desk: Desk) -> Desk:
     return desk
 
 
+@pytest.mark.row("L2")
 def test_a_server_is_added_its_tools_are_listed_found_and_used(notes: Desk):
     listed = notes.run("tools", "list", "--json").json()
     found = notes.run("tools", "find", "write", "something", "down", "--json").json()
@@ -124,6 +125,7 @@ def test_servers_of_other_programs_are_imported_and_removed(desk: Desk):
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
+@pytest.mark.row("D8")
 def test_the_graph_is_dot_or_json_on_stdout_or_in_a_file(notes: Desk, form: tuple[str, ...]):
     printed = notes.run("tools", "graph", *form)
     assert printed.code == 0

@@ -21,6 +21,7 @@ from tests.proxy.wire import DIALECTS
 
 _CALLS = sample(110, 200)
 _BUDGET = 8_000
+_RECENT = 4  # iterations that never leave
 _WORDS = ("the", "window", "shows", "what", "is", "needed", "and", "nothing", "ever", "gets", "lost", "to", "anybody")
 
 
@@ -45,8 +46,7 @@ def _reading(request: Received) -> Say:
     return Say(f"Now the next one ({request.index}).", calls=(read(f"src/part_{request.index}.py"),))
 
 
-@pytest.mark.row("V4")
-@pytest.mark.row("C5")
+@pytest.mark.row("V4", "C3", "C5")
 @pytest.mark.parametrize(
     ("dialect", "stream"),
     [("anthropic", True), ("openai-chat", False), ("openai-responses", True)],
@@ -61,7 +61,11 @@ def test_a_session_of_hundreds_of_calls_stays_in_its_window_and_everything_comes
     assert len(requests) == _CALLS + 1
     assert 0 < max(prompts) <= _BUDGET
     assert len(talk.sent[-1]) > 5 * len(requests[-1].body)
-    assert "[CTX-REF:" in requests[-1].body.decode()
+    last = requests[-1].body.decode()
+    assert "[CTX-REF:" in last
+    stands = [f'"{number}.0: ' in last for number in range(_CALLS)]
+    assert stands[-_RECENT:] == [True] * _RECENT
+    assert not any(stands[: _CALLS // 2])
     with world.store() as store:
         [session] = store.sessions()
         breaks = _breaks(requests)
