@@ -110,6 +110,8 @@ class Config:
     """What is kept is indexed; otherwise searches look through the store itself."""
     embedding: Embedding = field(default_factory=Embedding)
     """What the index has vectors from."""
+    patience: float = 1.0
+    """How many times as long as usual a call waits for our own work: more for a slow machine."""
     tooling: Tooling = field(default_factory=Tooling)
     memory: Remembering = field(default_factory=Remembering)
     servers: tuple[Path, ...] = ()
@@ -201,6 +203,11 @@ def load(
     summary = _summary_table(file, path)
     tooling = tooling_in(_table(file, "tools", path), path)
     memory = remembering_in(_table(file, "memory", path), path)
+    patience = _patience(first("patience", None, 1.0), origins["patience"])
+    for name in {"list_seconds", "call_seconds"} - file.get("tools", {}).keys():  # what the file names is as it says
+        tooling = replace(tooling, **{name: patience * getattr(tooling, name)})
+    if "offer_seconds" not in file.get("memory", {}):
+        memory = replace(memory, offer_seconds=patience * memory.offer_seconds)
     searching = _search_table(file, path)
     search = first("search", None, default=True, table=searching)
     embedding = {name: first(name, None, default, table=searching) for name, default in _EMBEDDING.items()}
@@ -224,6 +231,7 @@ def load(
         summary=_summarising(summing, env.get("HOTSET_SUMMARY_KEY", ""), upstreams, origins),
         search=_yes_or_no("search", search, origins["search"]),
         embedding=_embedding(embedding, env.get("HOTSET_EMBEDDING_KEY", ""), origins),
+        patience=patience,
         tooling=replace(
             tooling, enabled=_yes_or_no("tools", first("tools", None, default=tooling.enabled, table={}), origins["tools"])
         ),
@@ -456,6 +464,16 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _patience(value: object, origin: str) -> float:
+    try:
+        times = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else 0.0
+    except ValueError:
+        times = 0.0
+    if not 1.0 <= times < inf:
+        raise BadConfig(f"patience ({origin}) must be a number from 1 up, not {value!r}")
+    return times
 
 
 def _port(value: str, origin: str) -> int:

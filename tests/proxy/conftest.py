@@ -38,7 +38,7 @@ class Pair:
 
     def settle(self) -> None:
         """Returns when everything that went through so far is kept."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while (status := ask(self.address)) is None or status["keeping"]:
             assert time.monotonic() < deadline, "what went through was not kept in time"
             time.sleep(0.002)

@@ -84,12 +84,14 @@ def test_turns_that_take_more_tokens_than_they_are_meant_to_are_told_where_a_bou
     assert event.detail["threshold"] == 1000
 
 
+@pytest.mark.slow
 def test_without_a_bound_no_number_of_tokens_is_too_many(tmp_path):
     assert "prompt_per_turn" not in told(tmp_path, asks(WORDS))[1]
 
 
 @pytest.mark.row("C8")
 @pytest.mark.parametrize(("alerts", "is_told"), [("", True), ("window_pct = 100", False)])
+@pytest.mark.rest_slow
 def test_prompts_that_fill_the_window_are_told(tmp_path, alerts, is_told):
     figures, standing, raised = told(tmp_path, asks(WORDS), alerts, budget=3800)
 

@@ -184,6 +184,7 @@ def test_what_cannot_be_read_passes_untouched_and_leaves_no_trace(shared, dialec
 
 @pytest.mark.row("C9")
 @pytest.mark.parametrize("name", READABLE)
+@pytest.mark.rest_slow
 def test_what_is_odd_but_readable_passes_and_is_kept(request, name):
     is_large = len(READABLE[name]) > LARGE
     kept = request.getfixturevalue("strained" if is_large else "kept")
@@ -251,6 +252,7 @@ PACKED: dict[str, tuple[Callable[[], bytes], str, str | None]] = {
 
 
 @pytest.mark.parametrize("name", PACKED)
+@pytest.mark.rest_slow
 def test_a_packed_body_passes_packed_and_a_bomb_is_never_unpacked(name, tmp_path):
     pack, coding, trouble = PACKED[name]
     body = pack()
@@ -356,6 +358,7 @@ def test_48_49_thinking_and_model_may_change_in_mid_session(pair):
     ]
 
 
+@pytest.mark.slow
 def test_62_a_hundred_thousand_messages_pass(pair):
     """Here a part of them, which is kept in seconds; whoever reads them reads all of them in `tests/dialects`."""
     world = pair()
@@ -374,6 +377,7 @@ def test_a_request_line_that_is_no_http_gets_an_error_and_harms_nobody(shared):
     _assert_still_serves(shared)
 
 
+@pytest.mark.slow
 def test_a_get_on_a_conversation_path_passes(shared):
     answer = call(shared.address, "GET", f"/{shared.address.token}/v1/chat/completions")
     assert answer.status < 500

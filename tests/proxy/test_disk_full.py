@@ -99,6 +99,7 @@ def _reply(n: int) -> str:
     [(24 * _MIB, 12 * _MIB), (80 * _MIB, 44 * _MIB)],
     ids=["too small for ballast", "with ballast"],
 )
+@pytest.mark.slow
 def test_a_disk_that_fills_up_stops_no_call_loses_nothing_and_is_told_until_there_is_room(tmp_path, size, others):
     with (
         _disk(tmp_path / "disk", size) as disk,

@@ -66,6 +66,7 @@ def _calls(address: Address, name: str, over: threading.Event) -> list[str]:
 
 
 @pytest.mark.row("C9")
+@pytest.mark.slow
 def test_no_call_waits_for_an_import(tmp_path):
     """1 GB in the campaign."""
     export = tmp_path / "export.jsonl"

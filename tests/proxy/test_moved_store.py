@@ -173,6 +173,7 @@ def _settle(address: Address) -> None:
 
 @pytest.mark.row("V1")
 @pytest.mark.parametrize("name", _CASES)
+@pytest.mark.slow
 def test_it_is_told_calls_go_through_and_it_keeps_again_when_it_can(seen: dict[str, Future[Seen]], name: str):
     case, saw = _CASES[name], seen[name].result(_PATIENCE * 4)
 

@@ -162,10 +162,11 @@ class Decided:
 class Offering:
     """Safe to use from several threads."""
 
-    def __init__(self, tools: Tools | None, ghosts: int) -> None:
+    def __init__(self, tools: Tools | None, ghosts: int, patience: float = 1.0) -> None:
         """`ghosts` is how many tools of the library may stand in a session's list."""
         self.tools = tools
         self._ghosts = ghosts
+        self._seconds = _FIND_SECONDS * patience
         self._known: OrderedDict[Chain, Offer] = OrderedDict()
         """By the message at which it is kept; nothing for lines that began without."""
         self._warm: OrderedDict[bytes, tuple[Offer, float]] = OrderedDict()
@@ -279,7 +280,7 @@ class Offering:
         query = prompt_in(opening.links)
         if not self._ghosts or not tools.ready or not query or defers(opening.request.tools):
             return (), ""
-        return self._finding.run(lambda: tools.find(query, 2 * self._ghosts), _FIND_SECONDS)
+        return self._finding.run(lambda: tools.find(query, 2 * self._ghosts), self._seconds)
 
 
 @dataclass(slots=True)

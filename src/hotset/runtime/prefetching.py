@@ -89,8 +89,11 @@ class _Race:
 class Prefetcher:
     """Safe to use from several threads."""
 
-    def __init__(self, index: Callable[[], Index | None], monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, index: Callable[[], Index | None], monotonic: Callable[[], float] = time.monotonic, patience: float = 1.0
+    ) -> None:
         """`index` gives it once it is open."""
+        self._patience = patience
         self._index = index
         self._monotonic = monotonic
         self._pool = ThreadPoolExecutor(_THREADS, "hotset-prefetch")
@@ -106,8 +109,9 @@ class Prefetcher:
         index = self._index()
         if knobs.mode is Prefetching.OFF or index is None or scene.free <= 0 or not asked.text.strip():
             return None
-        working = self._begin(lambda: _made(asked, list(self._found(index, asked, knobs.seconds)), scene, knobs))
-        return self._result(working, knobs.seconds)
+        seconds = knobs.seconds * self._patience
+        working = self._begin(lambda: _made(asked, list(self._found(index, asked, seconds)), scene, knobs))
+        return self._result(working, seconds)
 
     def race(self, reply: Chain, said: str, now: float, knobs: Prefetch) -> None:
         """A reply with calls has left: what they will want next is looked for while they run. Nobody waits for it."""
@@ -115,7 +119,7 @@ class Prefetcher:
         if knobs.mode is Prefetching.OFF or not knobs.racing or index is None:
             return
         asked = Prompt(said, now)
-        finding = self._begin(lambda: list(self._found(index, asked, _RACE_SECONDS)))
+        finding = self._begin(lambda: list(self._found(index, asked, _RACE_SECONDS * self._patience)))
         if finding is None:
             return
         with self._lock:
@@ -130,7 +134,7 @@ class Prefetcher:
         if race is None or not race.finding.done() or race.finding.exception() is not None or scene.free <= 0:
             return None
         found = race.finding.result()
-        return self._result(self._begin(lambda: _made(race.asked, found, scene, knobs)), knobs.seconds)
+        return self._result(self._begin(lambda: _made(race.asked, found, scene, knobs)), knobs.seconds * self._patience)
 
     def judged(self, links: Sequence[Link], hidden: Mapping[Chain, Hidden]) -> tuple[Judged, ...]:
         """The verdicts that a request makes possible. Each is told once."""

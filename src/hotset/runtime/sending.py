@@ -292,6 +292,7 @@ class Sending:
             offered={spec.name: spec for spec in prepared.specs},
             session=prepared.links[0].chain,
             again=self.machine.unheard.take(prepared.head, self.machine.clock()),
+            patience=self.machine.config.patience,
         )
 
     async def _remembered(self, reminded: Reminded) -> None:
@@ -311,7 +312,7 @@ class Sending:
     async def _kept(self, deposit: Deposit) -> bool:
         try:
             keeping = self.machine.keeper.hand_over(deposit)
-            await asyncio.wait({keeping}, timeout=_PLACE_SECONDS)
+            await asyncio.wait({keeping}, timeout=_PLACE_SECONDS * self.machine.config.patience)
         except HotsetError:
             return False
         return keeping.done() and not keeping.cancelled() and keeping.exception() is None

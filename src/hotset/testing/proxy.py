@@ -24,7 +24,10 @@ from hotset.surfaces.proxy.address import Address
 from hotset.surfaces.proxy.limits import Limits
 from hotset.surfaces.proxy.serve import listen, run
 
-_START_SECONDS = 30
+PATIENCE = 60.0
+"""So that no test fails because the machine is busy: a process may get a twentieth of a core."""
+
+_START_SECONDS = 300
 
 
 class LocalProxy:
@@ -50,10 +53,16 @@ class LocalProxy:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         bounded: Bounded | None = None,
         limits: Limits | None = None,
+        patience: float = PATIENCE,
     ) -> None:
+        """Waits `patience` times as long as usual for its own work; 1 where a test is about a deadline."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Nothing of the person who runs this: neither settings nor servers nor skills.
-        environ = {"HOME": str(folder), "HOTSET_CONFIG": str(folder / "config.toml")}
+        environ = {
+            "HOME": str(folder),
+            "HOTSET_CONFIG": str(folder / "config.toml"),
+            "HOTSET_PATIENCE": str(patience),
+        }
         config = load(
             data=str(folder), project=str(folder), port=0, openai_url=openai_url, anthropic_url=anthropic_url, environ=environ
         )
