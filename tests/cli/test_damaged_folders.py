@@ -266,6 +266,7 @@ def test_it_is_told_and_not_made_worse_and_after_a_repair_all_that_stays_lost_is
 
 @pytest.mark.row("V1")
 @pytest.mark.parametrize("damaged", [name for name, case in _CASES.items() if case.proxied or CAMPAIGN], indirect=True)
+@pytest.mark.rest_slow
 def test_a_proxy_passes_calls_through_and_writes_nothing_into_it(damaged: tuple[Case, Desk]):
     case, desk = damaged
     before = _state(desk.data)

@@ -278,6 +278,7 @@ SWITCHED = {"off": True, "inject": False, "budget": 9000, "profile": "lean"}
 
 
 @pytest.mark.row("C9")
+@pytest.mark.slow
 def test_up_is_switched_by_flags_and_says_so(desk: Desk):
     with desk.serving(*SWITCHES):
         assert desk.run("status", "--json").json()["proxy"]["window"] == SWITCHED
@@ -288,6 +289,7 @@ def test_up_is_switched_by_flags_and_says_so(desk: Desk):
 
 
 @pytest.mark.row("C9")
+@pytest.mark.slow
 def test_wrap_passes_its_switches_on_to_the_proxy_that_it_starts(desk: Desk):
     ran = desk.run("wrap", *SWITCHES, sys.executable, "-c", TELL)
 

@@ -186,6 +186,7 @@ def test_what_an_agent_read_cannot_steer_the_terminal(desk: Desk):
         assert b"\x07" not in desk.run("memory", *command).raw
 
 
+@pytest.mark.slow
 def test_a_bar_shows_how_far_it_is_where_somebody_watches(filled: Desk):
     where = ("--project", str(filled.project))
 
@@ -205,6 +206,7 @@ def test_memory_that_is_switched_off_says_how_to_switch_it_on(shop: Desk):
     assert shop.run("memory", "list", "--no-encode", env=off).code == 0  # what is there can be looked at and taken back
 
 
+@pytest.mark.slow
 def test_every_question_is_answered_however_it_was_meant(desk: Desk):
     id = add(desk, TUESDAY)
     asked = [

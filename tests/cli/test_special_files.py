@@ -47,6 +47,7 @@ COMMANDS = (
 
 @pytest.mark.parametrize("what", SPECIAL)
 @pytest.mark.parametrize("beside", ["", "-wal"])
+@pytest.mark.rest_slow
 def test_what_is_no_file_is_never_waited_for(desk: Desk, what: str, beside: str):
     desk.data.mkdir(mode=0o700)
     if beside:

@@ -204,6 +204,7 @@ def test_a_tool_keeps_its_strongest_edges_only(graph, tmp_path):
 
 
 @given(sessions, st.lists(st.tuples(names, names), max_size=6))
+@pytest.mark.slow
 def test_what_is_written_is_what_was_learned(used, needs):
     net = Net(NOW)
     for each in used:
@@ -223,6 +224,7 @@ def by_name(net: Net) -> list[Edge]:
     return sorted(net.edges(), key=lambda edge: (edge.one, edge.other))
 
 
+@pytest.mark.slow
 def test_two_processes_that_learn_at_once_lose_nothing(tmp_path):
     code = (
         "import sys; from pathlib import Path; from hotset.sources.tools.graph import Graph\n"
@@ -307,6 +309,7 @@ def test_the_picture_names_every_tool_and_every_tie():
     assert [circle.get("class") for circle in drawn.iter(f"{space}circle")].count("hot") == 1
 
 
+@pytest.mark.slow
 def test_a_large_graph_shows_its_strongest_tools_and_says_how_many_more_there_are():
     drawn = to_svg(picture(MOST_DRAWN + 7))
 
@@ -333,6 +336,7 @@ def test_an_arrow_points_at_the_tool_that_is_needed():
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(edges, max_size=6))
+@pytest.mark.slow
 def test_no_name_breaks_a_picture(found):
     whole = Picture({name: 1.0 for edge in found for name in (edge.one, edge.other)}, tuple(e for e in found if e.one != e.other))
 
