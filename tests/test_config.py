@@ -388,5 +388,5 @@ def test_on_a_slow_machine_every_deadline_is_longer_but_those_that_the_file_name
 
 @pytest.mark.parametrize("wrong", ["0", "0.5", "inf", "nan", "long"])
 def test_a_patience_that_is_none_is_refused(config, wrong):
-    with pytest.raises(BadConfig, match="patience .HOTSET_PATIENCE. must be a number from 1 up"):
+    with pytest.raises(BadConfig, match=r"patience .HOTSET_PATIENCE. must be a number from 1 up"):
         config(environ={"HOTSET_PATIENCE": wrong})
