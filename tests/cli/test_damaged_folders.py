@@ -14,12 +14,12 @@ import apsw
 import pytest
 
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.proxy.address import ask
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from tests.campaign import CAMPAIGN
 from tests.cli.conftest import Desk, desk_in, fill, turn
 from tests.proxy.wire import post, question
+from tests.waiting import ask
 
 _PAGE = 4096
 _DB, _WAL, _SEAL = "store.db", "store.db-wal", "store.seal"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hotset.surfaces.proxy.address import ask
 from hotset.testing import ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from tests.cli.conftest import Desk, in_a_process
 from tests.proxy.wire import post, question
+from tests.waiting import ask
 
 
 def _bound(path: Path) -> None:

@@ -95,8 +95,8 @@ class Conversation:
 def conversation(desk: Desk, to_upstream, tmp_path: Path):
     begun: list[Conversation] = []
 
-    def begin(turns: int = 3) -> Conversation:
-        begun.append(Conversation(desk, to_upstream, tmp_path / f"agent-{len(begun)}", turns))
+    def begin(turns: int = 3, **env: str) -> Conversation:
+        begun.append(Conversation(desk, {**to_upstream, **env}, tmp_path / f"agent-{len(begun)}", turns))
         return begun[-1]
 
     yield begin
@@ -208,7 +208,7 @@ def test_two_wraps_that_shared_a_proxy_share_the_one_that_replaces_it(desk: Desk
 
 @pytest.mark.slow
 def test_a_proxy_that_cannot_be_started_again_is_told_at_once_and_in_the_exit_code(desk: Desk, conversation):
-    agent = conversation(turns=1)
+    agent = conversation(turns=1, HOTSET_PATIENCE="1")  # what has the port does not answer
     agent.reach(0)
     settled(desk)
     pid, port = proxy_pid(desk), json.loads((desk.data / "proxy.json").read_bytes())["port"]
@@ -226,7 +226,7 @@ def taken(port: int, pid: int) -> Iterator[None]:
     other = socket.socket()
     other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while True:  # the moment that the port is free
         try:
             other.bind(("127.0.0.1", port))

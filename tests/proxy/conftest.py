@@ -15,12 +15,13 @@ from hotset.nouns.page import Page, SessionId
 from hotset.nouns.turn import Turn
 from hotset.store.port import Store, Where
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.proxy.address import Address, ask
+from hotset.surfaces.proxy.address import Address
 from hotset.testing import ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.script import Script
 from tests.proxy.talking import SHORTENING
 from tests.proxy.wire import PATHS, Answer, call
+from tests.waiting import ask
 
 
 def stopped() -> float:

@@ -19,13 +19,13 @@ from hotset.dialects.sse import events
 from hotset.nouns.deposit import Answered, Asked, Deposit, Kept
 from hotset.nouns.message import DialectName
 from hotset.nouns.turn import Outcome
-from hotset.surfaces.proxy.address import Address, ask
+from hotset.surfaces.proxy.address import Address
 from hotset.testing import RamStore, Say, ScriptedUpstream
 from hotset.testing.upstream.faults import Comments, Crlf, Gate, Gzipped, Hold, MultilineData, Split
 from tests.proxy.conftest import stopped
 from tests.proxy.talking import tools
 from tests.proxy.wire import DIALECTS, PATHS, call, post, question
-from tests.waiting import wait_until
+from tests.waiting import ask, wait_until
 
 _COMMENT = re.compile(rb": hotset: [ -~]+\n\n")
 

@@ -17,11 +17,11 @@ from hotset.nouns.knobs import Knobs
 from hotset.nouns.turn import Event
 from hotset.runtime.ledger import over_store
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.proxy.address import ask
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.received import Received
 from tests.proxy.talking import SHORTENING, Talk, code, looking
+from tests.waiting import ask
 
 WORDS = "some words that are said, and said once more, and then again. " * 200
 ENOUGH = 50
@@ -45,7 +45,7 @@ def told(folder: Path, play: Play, alerts: str = "", **chosen: Any) -> tuple[dic
     (folder / "config.toml").write_text(f"[alerts]\n{alerts}\n")
     with ScriptedUpstream(says) as upstream, LocalProxy(folder, anthropic_url=upstream.anthropic_url, **chosen) as proxy:
         play(proxy)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while (status := ask(proxy.address)) is None or status["keeping"]:
             assert time.monotonic() < deadline
             time.sleep(0.01)

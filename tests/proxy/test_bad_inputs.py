@@ -15,13 +15,12 @@ from typing import Any
 
 import pytest
 
-from hotset.surfaces.proxy.address import ask
 from hotset.testing import ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from tests.campaign import sample
 from tests.proxy.conftest import Pair
 from tests.proxy.wire import DIALECTS, PATHS, Answer, call, post, question
-from tests.waiting import wait_until
+from tests.waiting import ask, wait_until
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -19,11 +19,10 @@ from hotset.nouns.page import Kind
 from hotset.nouns.turn import Event, Outcome
 from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.proxy.address import ask
 from hotset.testing import RamStore, Say, ScriptedUpstream
 from tests.proxy.test_killed import Up, serving
 from tests.proxy.wire import DIALECTS, post, question
-from tests.waiting import wait_until
+from tests.waiting import ask, wait_until
 
 _MIB = 1 << 20
 _PROMPT = 150_000

@@ -9,10 +9,9 @@ import pytest
 from hotset.errors import DiskFull, StoreFailed
 from hotset.nouns.deposit import Answered, Asked
 from hotset.nouns.turn import Event
-from hotset.surfaces.proxy.address import ask
 from hotset.testing import RamStore, Say
 from tests.proxy.wire import DIALECTS, post, question
-from tests.waiting import wait_until
+from tests.waiting import ask, wait_until
 
 
 class FailingStore(RamStore):

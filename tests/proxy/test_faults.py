@@ -14,7 +14,6 @@ from hotset.nouns.message import DialectName, Reply, Usage
 from hotset.nouns.page import Kind
 from hotset.nouns.turn import Outcome
 from hotset.runtime.faults import MOST_ROUNDS, summed
-from hotset.surfaces.proxy.address import ask
 from hotset.testing import Call, Say
 from hotset.testing.upstream.faults import ErrorEvent, Fin, Gate, Hold, Raw, Reset, Split, Status
 from hotset.window.ledger import prompt_of
@@ -22,7 +21,7 @@ from tests.proxy.conftest import Pair
 from tests.proxy.talking import OURS, Talk, asked, assert_each_extends_the_one_before, code, read, retrieve
 from tests.proxy.test_leaving import _send
 from tests.proxy.wire import DIALECTS
-from tests.waiting import wait_until
+from tests.waiting import ask, wait_until
 
 SECRET = "return left + right + 1758018"
 """Stands in the middle of the file that was read, where no excerpt shows it."""

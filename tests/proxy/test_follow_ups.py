@@ -13,13 +13,12 @@ import pytest
 
 from hotset.dialects import sse
 from hotset.nouns.turn import Outcome
-from hotset.surfaces.proxy.address import ask
 from hotset.testing import Say
 from hotset.testing.upstream.faults import CloseDelimited, ErrorEvent, Fin, Gate, Hold, Raw, Reset, Status
 from tests.proxy.talking import OURS, Talk, assert_each_extends_the_one_before, code, read, retrieve
 from tests.proxy.test_leaving import _send
 from tests.proxy.wire import DIALECTS
-from tests.waiting import wait_until
+from tests.waiting import ask, wait_until
 
 PULSE = 10.0
 WORDS = "Words that do not all come, for the line is cut."

@@ -26,14 +26,14 @@ from hotset.nouns.page import Kind
 from hotset.nouns.turn import Outcome, Turn
 from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.proxy.address import Address, ask, read_note
+from hotset.surfaces.proxy.address import Address, read_note
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.upstream.faults import Drip, Gate, Hold
 from hotset.testing.upstream.received import Received
 from tests.campaign import sample
 from tests.proxy.talking import tools
 from tests.proxy.wire import DIALECTS, PATHS, question
-from tests.waiting import wait_until
+from tests.waiting import ask, wait_until
 
 PATIENCE = 30.0
 _KILLS = 6

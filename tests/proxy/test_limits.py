@@ -22,14 +22,14 @@ import pytest
 from hotset.nouns.deposit import Asked, Deposit, Kept
 from hotset.nouns.turn import Outcome
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.proxy.address import Address, ask, read_note
+from hotset.surfaces.proxy.address import Address, read_note
 from hotset.surfaces.proxy.limits import LONGEST_URL, MOST_HEADER_BYTES, MOST_HEADERS, Limits
 from hotset.testing import RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.faults import Gate, Hold
 from tests.proxy.test_killed import Up, serving
 from tests.proxy.wire import PATHS, Answer, post, question
-from tests.waiting import wait_until
+from tests.waiting import ask, wait_until
 
 _UNREAD = 60
 _STREAM_BYTES = 20 << 20

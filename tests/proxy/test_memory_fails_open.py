@@ -24,12 +24,12 @@ from hotset.nouns.remembering import Remembering
 from hotset.runtime.memories import open_memories
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.proxy.address import ask
 from hotset.testing import RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.store_talk import Talk as Kept
 from tests.proxy.talking import Talk
 from tests.sources.memory.managing.making import fact
+from tests.waiting import ask
 
 PROMPT = "Which port does the staging database listen on?"
 FACT = "The staging database listens on port 5432."

@@ -20,12 +20,11 @@ from hotset.config import Config
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, Standing, Trust
 from hotset.nouns.remembering import Remembering
 from hotset.runtime.memories import Memories, open_memories
-from hotset.surfaces.proxy.address import ask
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.received import Received
 from tests.proxy.wire import call, post
-from tests.waiting import wait_until
+from tests.waiting import ask, wait_until
 from tests.wrappers import PROPOSES, WRAPPERS
 
 PASSED = "============ 12 passed in 0.31s ============"

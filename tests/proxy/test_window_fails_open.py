@@ -14,7 +14,6 @@ from hotset.nouns.message import DialectName
 from hotset.nouns.page import ROOT, Chain, Kind
 from hotset.nouns.window import WHOLE, Cause, Form, Hidden, Shown, Spot, Table
 from hotset.runtime.bounded import Bounded
-from hotset.surfaces.proxy.address import ask
 from hotset.testing import RamStore, Say
 from tests.proxy.talking import (
     OURS,
@@ -29,7 +28,7 @@ from tests.proxy.talking import (
 )
 from tests.proxy.test_fail_open import FailingStore
 from tests.proxy.wire import DIALECTS
-from tests.waiting import wait_until
+from tests.waiting import ask, wait_until
 
 
 @pytest.fixture(params=DIALECTS)

@@ -359,7 +359,7 @@ def _follow(folder: Path) -> None:
 
 def _offered(proxy: LocalProxy, dialect: str, upstream: ScriptedUpstream) -> tuple[Talk, int]:
     """The first conversation with an offer, and the number of its first request: the index is opened in the background."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     for number in range(10_000):
         talk = Talk(proxy.address, dialect)
         talk.say(f"{PROMPT} This is attempt {number}.")

@@ -81,7 +81,7 @@ class Memories:
         what is asked in the name of a session is.
         """
         self._ground = Ground(config, store, index, clock)
-        self._telling = Telling(self._ground.folder, index, clock, logged=logged)
+        self._telling = Telling(self._ground.folder, index, clock, logged=logged, patience=config.patience)
         self.continuity = Continuity(config.project, self._ground.folder)
         self.upkeep = Upkeep(self._ground, self._telling, self.continuity)
 
@@ -137,7 +137,7 @@ class Memories:
             talk=not wanted,
             session=SessionId(session) if session else None,
             most=most,
-            deadline=SECONDS,
+            deadline=SECONDS * self._ground.config.patience,
         )
         store = self._ground.open()
         self._ground.index_them(store)

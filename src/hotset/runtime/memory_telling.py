@@ -117,12 +117,19 @@ class Telling:
     """Safe to use from several threads."""
 
     def __init__(
-        self, folder: Path, index: Callable[[], Index | None], clock: Callable[[], float], *, logged: bool = True
+        self,
+        folder: Path,
+        index: Callable[[], Index | None],
+        clock: Callable[[], float],
+        *,
+        logged: bool = True,
+        patience: float = 1.0,
     ) -> None:
         self._folder = folder
         self._index = index
         self._clock = clock
         self._logged = logged
+        self._seconds = SECONDS * patience
         self.masses = Masses(folder)
         self._file: OverviewFile | None = None
 
@@ -215,7 +222,7 @@ class Telling:
         found: list[Recalled] = []
 
         def find(words: str) -> Sequence[Recalled]:
-            asking = Asking(words, self._clock(), task=wanted, deadline=SECONDS)
+            asking = Asking(words, self._clock(), task=wanted, deadline=self._seconds)
             found[:] = recall(asking, self._index(), store, from_dict(shape.weights)).items
             return found
 

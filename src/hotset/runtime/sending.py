@@ -258,7 +258,9 @@ class Sending:
         machine.planner.went_out(prepared)
         note_checkpoints(prepared, record, machine)
         self.call, self.prepared = outgoing, prepared
-        self.faults = Faults(prepared, dialect, store, queue, machine.follower, self._using(prepared, agent))
+        self.faults = Faults(
+            prepared, dialect, store, queue, machine.follower, self._using(prepared, agent), machine.config.patience
+        )
         if not off:  # what went out as it came has no forms: its turn stays without a plan
             made = prepared.plan
             offered = [Hid(record.id, row) for row in prepared.decided.rows]

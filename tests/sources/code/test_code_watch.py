@@ -31,7 +31,7 @@ class _Watched:
 
     def until(self, holds) -> None:
         with self._told:
-            assert self._told.wait_for(holds, timeout=30), self.reports
+            assert self._told.wait_for(holds, timeout=120), self.reports
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def _watching(root: Path, data: Path, parsers: Parsers, *, polling: bool) -> Ite
 
 
 def _wait_until_it_watches(root: Path, watched: _Watched) -> None:
-    deadline, probe = time.monotonic() + 30, ""
+    deadline, probe = time.monotonic() + 120, ""
     while not watched.reports and time.monotonic() < deadline:
         probe = f"{time.monotonic()}"
         write(root, {"probe.md": f"# {probe}\n"})

@@ -75,7 +75,9 @@ class Searching:
 
     def _pages(self, wanted: Wanted, store: Store, room: int) -> Retrieved:
         kind = Kind(wanted.kind) if wanted.kind else None
-        return retrieval.answer(Search(wanted.query, kind, wanted.session, room), store, Place(None), index=self._index(store))
+        search = Search(wanted.query, kind, wanted.session, room)
+        patience = self._engine.config.patience
+        return retrieval.answer(search, store, Place(None), index=self._index(store), patience=patience)
 
     def _index(self, store: Store) -> Index | None:
         """For what was said; a question makes none where nothing is kept. What is not in it yet follows in the background."""
@@ -100,7 +102,7 @@ class Searching:
                 if time.monotonic() - self._looked > _LOOK_AGAIN_SECONDS:
                     list(catch_up(config.project, config.folder, index))
                     self._looked = time.monotonic()
-                told = tell_code(index, Query(wanted.query, only, _MOST_HITS, _SECONDS), room)
+                told = tell_code(index, Query(wanted.query, only, _MOST_HITS, _SECONDS * config.patience), room)
         except (HotsetError, OSError) as error:  # what was said is found all the same
             return _nothing(f"[hotset: the files cannot be searched ({type(error).__name__}); see: hotset index --status]")
         text = clipped(told.text, room, count)
