@@ -25,13 +25,19 @@ install: $(VENV)/.run ## put hotset into .venv
 run: install ## show hotset at work on a recorded session, then keep serving
 	@$(BIN)/hotset demo
 
-test: $(VENV)/.dev ## run the tests
-	$(BIN)/python -m pytest -n auto
+test: $(VENV)/.dev ## run the fast tests, with one path of each kind from end to end
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-slow: $(VENV)/.dev ## run the tests that make test leaves out
+	$(BIN)/python -m pytest -n auto -m slow
+
+test-all: test ## run all tests
+	$(MAKE) test-slow
 
 campaign: $(VENV)/.dev ## run the tests with everything that chance decides, in full: hours
 	HOTSET_CAMPAIGN=1 $(BIN)/python -m pytest -n auto
 
-check: $(VENV)/.dev ## format, lint, types, layers, tests
+check: $(VENV)/.dev ## format, lint, types, layers, fast tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -41,4 +47,4 @@ check: $(VENV)/.dev ## format, lint, types, layers, tests
 bench-%: $(VENV)/.dev ## run one benchmark: bench-overhead, -store, -plan, -replay, -peers, -search, -code, -prefetch, -prefetch_project, -tools, -memory, -soak, -soak_tools, -bytes
 	$(BIN)/python -m bench.$*
 
-.PHONY: help install run test campaign check
+.PHONY: help install run test test-slow test-all campaign check

@@ -418,3 +418,18 @@ def test_a_setting_of_memory_that_cannot_be_is_named(config, wrong):
 
 def test_memory_is_switched_off_by_the_environment(config):
     assert config(environ={"HOTSET_MEMORY": "off"}).memory == Remembering(enabled=False)
+
+
+def test_on_a_slow_machine_every_deadline_is_longer_but_those_that_the_file_names(config):
+    usual, longer = config(), config("patience = 3\n[tools]\ncall_seconds = 7")
+    assert (usual.patience, longer.patience) == (1.0, 3.0)
+    assert longer.tooling.list_seconds == 3 * usual.tooling.list_seconds
+    assert longer.tooling.call_seconds == 7
+    assert longer.memory.offer_seconds == 3 * usual.memory.offer_seconds
+    assert config(environ={"HOTSET_PATIENCE": "2.5"}).patience == 2.5
+
+
+@pytest.mark.parametrize("wrong", ["0", "0.5", "inf", "nan", "long"])
+def test_a_patience_that_is_none_is_refused(config, wrong):
+    with pytest.raises(BadConfig, match=r"patience .HOTSET_PATIENCE. must be a number from 1"):
+        config(environ={"HOTSET_PATIENCE": wrong})

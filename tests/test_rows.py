@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from hotset.surfaces.cli.promises import PROMISES, TOPICS, State
@@ -42,13 +43,15 @@ def is_outside(path: Path) -> bool:
     return path.relative_to(TESTS).parts[0] in _OUTSIDE or "LocalProxy(" in path.read_text("utf-8")
 
 
+@cache
 def carried() -> dict[str, str]:
     """Row ids and a place that carries each, read from the source: no collection, so it is the same in every worker."""
     return {id: f"{path.relative_to(TESTS)}:{line}" for path in sorted(TESTS.rglob("*.py")) for id, line in rows_in(path)}
 
 
 def rows_in(path: Path) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.row":
+    text = path.read_text("utf-8")
+    for node in ast.walk(ast.parse(text)) if "mark.row(" in text else ():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and ast.unparse(node.func) == "pytest.mark.row":
             for argument in node.args:
                 yield ast.literal_eval(argument), node.lineno

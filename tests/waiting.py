@@ -6,6 +6,10 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from hotset.surfaces.proxy import address
+from hotset.testing.proxy import PATIENCE
 
 
 def wait_until(true: Callable[[], object], seconds: float = 120.0) -> None:
@@ -13,6 +17,11 @@ def wait_until(true: Callable[[], object], seconds: float = 120.0) -> None:
     while not true():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.005)
+
+
+def ask(of: address.Address) -> dict[str, Any] | None:
+    """What the proxy at this address says of itself, also on a busy machine."""
+    return address.ask(of, patience=PATIENCE)
 
 
 def lives(pid: int) -> bool:

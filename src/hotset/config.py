@@ -80,6 +80,7 @@ class Settings(Struct, frozen=True):
     summary_seconds: Annotated[Seconds, _in("summary", "seconds")] = 60.0
     tools: Annotated[bool, _in("tools", "enabled")] = True
     memory: Annotated[bool, _in("memory", "enabled")] = True
+    patience: Annotated[float, Meta(ge=1, le=1000)] = 1.0
 
 
 _WINDOW = ("off", "inject", "budget", "profile")
@@ -148,6 +149,8 @@ class Config:
     """What is kept is indexed; otherwise searches look through the store itself."""
     embedding: Embedding = field(default_factory=Embedding)
     """What the index has vectors from."""
+    patience: float = 1.0
+    """How many times as long as usual a call waits for our own work: more for a slow machine."""
     tooling: Tooling = field(default_factory=Tooling)
     memory: Remembering = field(default_factory=Remembering)
     servers: tuple[Path, ...] = ()
@@ -216,8 +219,11 @@ def load(
     _check_shares(PROFILES[named_profile or DEFAULT].turned(own_knobs), f"[{said_in}] in {path}")
     for name in ("summary", "search"):
         _check_names(name, tables[name], path)
-    tooling = Tooling(**_values(Tooling, tables["tools"], f"[tools] in {path}"))
-    memory = Remembering(**_values(Remembering, tables["memory"], f"[memory] in {path}"))
+    patience = chosen.patience  # what the file names is as it says
+    waits = {"list_seconds": patience * Tooling().list_seconds, "call_seconds": patience * Tooling().call_seconds}
+    tooling = Tooling(**waits | _values(Tooling, tables["tools"], f"[tools] in {path}"))
+    offer = {"offer_seconds": patience * Remembering().offer_seconds}
+    memory = Remembering(**offer | _values(Remembering, tables["memory"], f"[memory] in {path}"))
     root = project_root(Path(chosen.project or Path.cwd()))
     home = Path(chosen.home or _platform_home()).expanduser()
     folder = Path(chosen.data or home / "projects" / _folder_name(root)).expanduser().absolute()
@@ -241,6 +247,7 @@ def load(
         summary=_summarising(chosen, env.get("HOTSET_SUMMARY_KEY", ""), urls, origins),
         search=chosen.search,
         embedding=_embedding(chosen, env.get("HOTSET_EMBEDDING_KEY", ""), origins),
+        patience=chosen.patience,
         tooling=structs.replace(tooling, enabled=chosen.tools),
         memory=structs.replace(memory, enabled=chosen.memory),
         servers=(path.parent / SERVERS, folder / TOOLS / SERVERS),

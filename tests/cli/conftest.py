@@ -23,6 +23,7 @@ from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.cli.ending import run
 from hotset.surfaces.cli.tree import hotset
 from hotset.testing import ScriptedUpstream
+from hotset.testing.proxy import PATIENCE
 from tests.waiting import wait_until
 
 NOW = 1_790_000_000.0
@@ -135,6 +136,7 @@ def desk_in(place: Path) -> Desk:
         "PATH": os.environ["PATH"],
         "HOTSET_DATA": str(data),
         "HOTSET_CONFIG": str(home / "config.toml"),
+        "HOTSET_PATIENCE": str(PATIENCE),
         "COLUMNS": "120",
     }
     return Desk(home, project, data, env)

@@ -65,6 +65,7 @@ def is_answered(ran: Ran) -> bool:
     return told and ran.code in (0, 1, 2) and "Traceback" not in ran.err
 
 
+@pytest.mark.slow
 def test_every_question_on_the_command_line_is_answered_and_nothing_is_lost(shop: Desk):
     begun = time.process_time()
 
@@ -92,6 +93,7 @@ def test_arguments_that_are_no_text_are_answered(shop: Desk):
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_megabyte_of_arguments_is_answered_by_a_process_of_its_own(shop: Desk):
     ran = in_a_process(shop, ("search", *["retry " * 16_000] * 10), shop.environ(), b"")
 
@@ -99,6 +101,7 @@ def test_a_megabyte_of_arguments_is_answered_by_a_process_of_its_own(shop: Desk)
     assert len(ran.err) < 10_000
 
 
+@pytest.mark.slow
 def test_every_question_of_an_agent_is_answered_within_its_budget_and_nothing_is_lost(shop: Desk):
     page = shop.run("search", "large file", "--type", "page", "--json").json()[0]["page"]
     calls: list[tuple[str, dict[str, Any]]] = [

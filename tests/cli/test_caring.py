@@ -96,6 +96,7 @@ def test_repair_asks_before_it_begins(filled: Desk):
     assert "--yes" in ran.err
 
 
+@pytest.mark.slow
 def test_repair_waits_until_nobody_works_with_the_store(filled: Desk, to_upstream):
     with filled.serving(env=to_upstream):
         ran = filled.run("repair", "--yes")

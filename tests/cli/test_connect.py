@@ -106,6 +106,7 @@ VALUES = st.recursive(
     st.dictionaries(st.text(max_size=6).filter(lambda name: name != "hotset"), VALUES, max_size=3),
     st.sampled_from([None, 2, "\t"]),
 )
+@pytest.mark.slow
 def test_any_json_comes_back_without_the_entry_as_it_was(around, servers, indent):
     document = {**around, "mcpServers": servers}
     text = json.dumps(document, indent=indent, ensure_ascii=False)

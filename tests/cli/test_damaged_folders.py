@@ -14,12 +14,12 @@ import apsw
 import pytest
 
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.proxy.address import ask
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from tests.campaign import CAMPAIGN
 from tests.cli.conftest import Desk, desk_in, fill, turn
 from tests.proxy.wire import post, question
+from tests.waiting import ask
 
 _PAGE = 4096
 _DB, _WAL, _SEAL = "store.db", "store.db-wal", "store.seal"
@@ -266,6 +266,7 @@ def test_it_is_told_and_not_made_worse_and_after_a_repair_all_that_stays_lost_is
 
 @pytest.mark.row("V1")
 @pytest.mark.parametrize("damaged", [name for name, case in _CASES.items() if case.proxied or CAMPAIGN], indirect=True)
+@pytest.mark.rest_slow
 def test_a_proxy_passes_calls_through_and_writes_nothing_into_it(damaged: tuple[Case, Desk]):
     case, desk = damaged
     before = _state(desk.data)

@@ -6,11 +6,14 @@ import re
 import signal
 import subprocess
 
+import pytest
+
 from hotset.testing.demo.stage import empty_folder
 from tests.cli.conftest import Desk
 from tests.waiting import wait_until
 
 
+@pytest.mark.slow
 def test_the_demonstration_shows_that_nothing_is_lost_and_goes_on_serving(desk: Desk):
     log = desk.home / "demo.log"
     with log.open("wb") as out:

@@ -12,12 +12,12 @@ import pytest
 
 from hotset.nouns.knobs import Knobs, Limit
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.proxy.address import ask
 from hotset.testing import ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream import Call, Say
 from tests.cli.conftest import Desk, in_a_process
 from tests.proxy.wire import post
+from tests.waiting import ask
 
 TOOLS = [{"name": "Read", "description": "Reads a file.", "input_schema": {"type": "object", "properties": {}}}]
 LONG = "\n".join(f"{number:04d} the needle is not in this line" for number in range(400))
@@ -48,7 +48,7 @@ class Agent:
 
 
 def settle(proxy: LocalProxy) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while (status := ask(proxy.address)) is None or status["keeping"]:
         assert time.monotonic() < deadline
         time.sleep(0.002)
@@ -278,6 +278,7 @@ SWITCHED = {"off": True, "inject": False, "budget": 9000, "profile": "lean"}
 
 
 @pytest.mark.row("C9")
+@pytest.mark.slow
 def test_up_is_switched_by_flags_and_says_so(desk: Desk):
     with desk.serving(*SWITCHES):
         assert desk.run("status", "--json").json()["proxy"]["window"] == SWITCHED
@@ -288,6 +289,7 @@ def test_up_is_switched_by_flags_and_says_so(desk: Desk):
 
 
 @pytest.mark.row("C9")
+@pytest.mark.slow
 def test_wrap_passes_its_switches_on_to_the_proxy_that_it_starts(desk: Desk):
     ran = desk.run("wrap", *SWITCHES, sys.executable, "-c", TELL)
 

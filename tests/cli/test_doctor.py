@@ -24,6 +24,7 @@ def worst(ran: Ran, about: str) -> str:
     return max((level for level, _ in findings(ran, about)), key=["ok", "warn", "fail"].index)
 
 
+@pytest.mark.slow
 def test_all_is_well_once_an_agent_s_calls_are_kept(desk: Desk, to_upstream):
     with desk.serving(env=to_upstream):
         desk.run("wrap", *python(ASK), env=to_upstream)

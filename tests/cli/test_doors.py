@@ -203,6 +203,7 @@ def everything_logged() -> Iterator[io.StringIO]:
 
 
 @pytest.mark.row("V17")
+@pytest.mark.slow
 def test_of_hundreds_of_secrets_none_comes_out_of_any_door(desk: Desk, tmp_path: Path):
     each_kind = len(kinds())
     in_files = planted(seed=17, n=10 * each_kind)
@@ -275,6 +276,7 @@ def through_the_tools(desk: Desk, paths: Sequence[str]) -> dict[str, bytes]:
 
 
 @pytest.mark.row("V17")
+@pytest.mark.slow
 def test_a_search_of_what_was_said_shows_no_secret_of_it_to_a_model_or_a_program(desk: Desk):
     said = planted(seed=19, n=4 * len(kinds()))
     replies: list[Say] = []

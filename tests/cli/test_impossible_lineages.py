@@ -221,6 +221,7 @@ _LOOKS = (
 
 @pytest.mark.row("V1")
 @pytest.mark.parametrize("name", _PLANTED)
+@pytest.mark.rest_slow
 def test_every_command_ends_with_a_result_or_a_sentence(desk: Desk, name: str, tmp_path: Path):
     fill(desk.data)
     with closing(SqliteStore.open(desk.data)) as store:

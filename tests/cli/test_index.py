@@ -153,6 +153,7 @@ def settled(desk: Desk) -> Desk:
 
 
 @pytest.mark.parametrize("lost", ["index", "code.db"])
+@pytest.mark.rest_slow
 def test_an_index_that_was_lost_is_made_again_though_no_file_changed(shop: Desk, lost: str):
     settled(shop)
     for each in shop.data.glob(f"{lost}*"):
@@ -163,6 +164,7 @@ def test_an_index_that_was_lost_is_made_again_though_no_file_changed(shop: Desk,
 
 
 @pytest.mark.parametrize("damaged", ["index/entries.db", "code.db"])
+@pytest.mark.rest_slow
 def test_an_index_that_was_damaged_is_made_again_though_no_file_changed(shop: Desk, damaged: str):
     settled(shop)
     (shop.data / damaged).write_bytes(b"no database at all " * 500)
@@ -172,6 +174,7 @@ def test_an_index_that_was_damaged_is_made_again_though_no_file_changed(shop: De
 
 
 @pytest.mark.row("V3")
+@pytest.mark.slow
 def test_an_unchanged_project_is_watched_and_its_first_change_found(shop: Desk):
     with watching(settled(shop)):
         wait_until(lambda: saved_and_found(shop))
@@ -215,6 +218,7 @@ def test_a_no_is_remembered_and_nothing_is_read(shop: Desk):
 
 
 @pytest.mark.row("V3")
+@pytest.mark.slow
 def test_progress_is_for_whoever_watches(shop: Desk):
     assert "looking for changes" in on_a_terminal(shop, "index", "--yes")[1]
     assert "looking for changes" not in on_a_terminal(shop, "index", "--quiet")[1]
@@ -259,6 +263,7 @@ def test_what_is_revoked_is_gone_from_the_disk(shop: Desk):
     assert "nothing was indexed" in shop.run("index", "--revoke").err
 
 
+@pytest.mark.slow
 def test_what_is_revoked_is_gone_from_the_disk_though_another_process_has_the_index_open(shop: Desk):
     shop.run("index", "--yes")
     with closing(open_index(shop.data)) as held:
@@ -276,6 +281,7 @@ def test_what_is_revoked_is_gone_from_the_disk_though_another_process_has_the_in
         assert held.search(Query("others add")).hits
 
 
+@pytest.mark.slow
 def test_a_revocation_says_one_thing(shop: Desk):
     shop.run("index", "--yes")
     with closing(open_index(shop.data)) as held:
@@ -295,6 +301,7 @@ def test_what_was_never_indexed_can_be_revoked(desk: Desk):
     assert not desk.data.exists()
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_says_that_the_next_one_goes_on_and_it_does(desk: Desk):
     write(desk.project, {f"notes/{number:04}.txt": f"note {number}\n" for number in range(3000)})
     run = desk.start("index", "--yes", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -344,6 +351,7 @@ def test_a_file_that_is_changed_while_it_is_watched_is_found(shop: Desk):
         wait_until(lambda: saved_and_found(shop))
 
 
+@pytest.mark.slow
 def test_beside_a_watcher_nothing_is_left_to_do(shop: Desk):
     with watching(shop):
         first = shop.run("index")
@@ -358,6 +366,7 @@ def test_beside_a_watcher_nothing_is_left_to_do(shop: Desk):
 
 
 @pytest.mark.row("V17")
+@pytest.mark.slow
 def test_whoever_watches_stops_when_the_permission_is_taken_back(shop: Desk):
     with watching(shop) as watch:
         assert shop.run("index", "--revoke").code == 0
@@ -366,6 +375,7 @@ def test_whoever_watches_stops_when_the_permission_is_taken_back(shop: Desk):
     assert "nothing to search yet" in shop.run("search", "marmalade").err
 
 
+@pytest.mark.slow
 def test_a_watch_ends_with_whoever_started_it(shop: Desk):
     with watching(shop, "--while-stdin") as watch:
         assert watch.stdin is not None
@@ -377,6 +387,7 @@ AGENT = (sys.executable, "-c", "print('the agent runs')")
 
 
 @pytest.mark.row("V17")
+@pytest.mark.slow
 def test_wrap_asks_once_before_the_agent_starts(shop: Desk, to_upstream):
     code, seen = on_a_terminal(shop, "wrap", *AGENT, typed=b"n\n", env=to_upstream)
 
@@ -385,6 +396,7 @@ def test_wrap_asks_once_before_the_agent_starts(shop: Desk, to_upstream):
     assert "Index it?" not in on_a_terminal(shop, "wrap", *AGENT, env=to_upstream)[1]
 
 
+@pytest.mark.slow
 def test_wrap_asks_nobody_where_nobody_is(shop: Desk, to_upstream):
     ran = shop.run("wrap", *AGENT, env=to_upstream)
 
@@ -393,17 +405,20 @@ def test_wrap_asks_nobody_where_nobody_is(shop: Desk, to_upstream):
     assert shop.run("index", "--status", "--json").json()["answer"] == "unanswered"
 
 
+@pytest.mark.slow
 def test_wrap_without_index_does_not_ask(shop: Desk, to_upstream):
     assert "Index it?" not in on_a_terminal(shop, "wrap", "--no-index", *AGENT, env=to_upstream)[1]
     assert shop.run("wrap", "--no-index", "--yes", *AGENT, env=to_upstream).code == 2
 
 
+@pytest.mark.slow
 def test_nobody_is_asked_about_their_home_folder(shop: Desk, to_upstream):
     home = {**to_upstream, "HOTSET_PROJECT": str(shop.home)}
 
     assert "Index it?" not in on_a_terminal(shop, "wrap", *AGENT, env=home)[1]
 
 
+@pytest.mark.slow
 def test_up_indexes_in_the_background_what_it_is_allowed_to(shop: Desk, to_upstream):
     with shop.serving("--yes", env=to_upstream):
         wait_until(lambda: "src/uploads.py" in found(shop, "retry_upload"))
@@ -414,6 +429,7 @@ def test_up_indexes_in_the_background_what_it_is_allowed_to(shop: Desk, to_upstr
     wait_until(lambda: not Path(f"/proc/{indexer}").exists() or not Path("/proc").exists())
 
 
+@pytest.mark.slow
 def test_up_reads_nothing_without_an_answer(shop: Desk, to_upstream):
     with shop.serving(env=to_upstream):
         status: Ran = shop.run("index", "--status")
@@ -423,6 +439,7 @@ def test_up_reads_nothing_without_an_answer(shop: Desk, to_upstream):
 
 
 @pytest.mark.row("V17")
+@pytest.mark.slow
 def test_no_module_of_the_project_is_imported_by_what_wrap_starts(shop: Desk, to_upstream):
     for name in ("click", "msgspec", "uvicorn", "numpy", "hotset"):
         write(shop.project, {f"{name}.py": "open('/'.join(__file__.split('/')[:-1]) + '/imported', 'w')"})

@@ -68,6 +68,7 @@ def talk(desk: Desk, calls: Calls, *, modern: bool = True) -> tuple[ClientSessio
 
 
 @pytest.mark.parametrize("modern", [True, False])
+@pytest.mark.rest_slow
 def test_clients_of_either_era_find_the_tools_and_that_they_only_read(filled: Desk, modern: bool):
     session, listed, answers = talk(filled, [("search_history", {"query": "clock"})], modern=modern)
 
@@ -125,6 +126,7 @@ def test_an_agent_is_refused_what_the_index_leaves_out_and_told_the_rule(shop: D
         assert "insider" not in text
 
 
+@pytest.mark.slow
 def test_paths_with_the_projects_folder_in_front_are_paths_of_the_project(shop: Desk):
     calls: Calls = [
         ("get_file", {"path": f"{shop.project}/src/uploads.py"}),
@@ -142,6 +144,7 @@ def test_paths_with_the_projects_folder_in_front_are_paths_of_the_project(shop: 
     assert "not below the project's folder" in outside[0]
 
 
+@pytest.mark.slow
 def test_characters_that_hide_in_code_are_shown_to_agents_and_counted(shop: Desk):
     _, _, answers = talk(shop, [("get_file", {"path": "src/odd.py"}), ("search_code", {"query": "quokka"})])
 
@@ -153,6 +156,7 @@ def test_characters_that_hide_in_code_are_shown_to_agents_and_counted(shop: Desk
         assert "\U000e0041" not in text
 
 
+@pytest.mark.slow
 def test_an_agents_parsers_share_the_grammars_that_were_unpacked_and_work_where_none_can_be(desk: Desk):
     write(desk)
     assert desk.run("index", "--yes").code == 0
@@ -221,6 +225,7 @@ def test_every_retrieval_is_in_the_audit(filled: Desk):
 
 
 @pytest.mark.parametrize("most", [100, 700])
+@pytest.mark.rest_slow
 def test_every_answer_keeps_to_its_budget_and_says_what_is_missing(shop: Desk, most: int):
     calls = [
         ("search_code", {"query": "function of bears", "max_tokens": most}),
@@ -234,6 +239,7 @@ def test_every_answer_keeps_to_its_budget_and_says_what_is_missing(shop: Desk, m
 
 
 @pytest.mark.row("V17")
+@pytest.mark.slow
 def test_files_are_not_read_before_somebody_allowed_it(filled: Desk):
     write(filled)
     calls: Calls = [("search_code", {"query": "retry"}), ("get_file", {"path": "src/uploads.py"}), ("outline", {})]
@@ -244,6 +250,7 @@ def test_files_are_not_read_before_somebody_allowed_it(filled: Desk):
         assert "Uploader" not in text
 
 
+@pytest.mark.slow
 def test_arguments_that_cannot_be_used_are_told_in_a_sentence(shop: Desk):
     calls: Calls = [
         ("search_code", {"query": ""}),
@@ -280,6 +287,7 @@ def test_arguments_that_cannot_be_used_are_told_in_a_sentence(shop: Desk):
     assert all("max_tokens must be a number from 100" in text for text, _ in answers[14:])
 
 
+@pytest.mark.slow
 def test_to_find_nothing_is_an_answer_and_no_error(shop: Desk):
     calls: Calls = [
         ("search_code", {"query": "zeppelin balloon quokka", "path": "priv/"}),

@@ -92,6 +92,7 @@ _READS = (
 
 
 @pytest.mark.row("V1")
+@pytest.mark.rest_slow
 def test_commands_that_read_read_and_those_that_write_say_why_they_cannot(locked: Restricted):
     before = {path.name: path.read_bytes() for path in locked.data.iterdir()}
 
@@ -108,6 +109,7 @@ def test_commands_that_read_read_and_those_that_write_say_why_they_cannot(locked
 
 
 @pytest.mark.row("V1")
+@pytest.mark.rest_slow
 def test_the_proxy_passes_calls_through_and_says_that_nothing_is_kept(locked: Restricted):
     ready = locked.home / "ready.json"
     with ScriptedUpstream(lambda _: Say("an answer")) as upstream, (locked.home / "up.log").open("wb") as log:

@@ -218,6 +218,7 @@ def test_no_character_of_a_query_does_any_harm(shop: Desk):
     assert paths(shop, "retry_upload", "--type", "code")[0] == "src/uploads.py"
 
 
+@pytest.mark.slow
 def test_words_are_marked_for_eyes_and_for_nobody_else(shop: Desk):
     assert b"\x1b[33m\x1b[1mretry_upload" in on_a_terminal(shop, "search", "retry_upload", "--project", str(shop.project))
     assert b"\x1b[3" not in on_a_terminal(shop, "search", "retry_upload", "--project", str(shop.project), env={"NO_COLOR": "1"})

@@ -111,6 +111,7 @@ def test_wrap_uses_the_proxy_that_serves_already_and_leaves_it_serving(served: S
     assert served.desk.run("status", "--json").json()["proxy"]["pid"] == served.ready["pid"]
 
 
+@pytest.mark.slow
 def test_wrap_says_what_it_set_without_the_token(desk: Desk, to_upstream):
     ran = desk.run("wrap", *python("pass"), env=to_upstream)
 
@@ -128,6 +129,7 @@ def test_wrap_warns_where_it_replaces_a_base_url_and_says_how_to_go_on_there(ser
     assert "team-secret" not in ran.err
 
 
+@pytest.mark.slow
 def test_the_token_of_a_wrapped_codex_reaches_the_proxy_by_a_header(desk: Desk, to_upstream, upstream, tmp_path):
     agent = tmp_path / "codex"
     agent.write_text(f"#!{sys.executable}\n{CODEX}")
@@ -140,6 +142,7 @@ def test_the_token_of_a_wrapped_codex_reaches_the_proxy_by_a_header(desk: Desk, 
     assert desk.run("sessions", "--json").json()[0]["session"]["dialect"] == "openai-responses"
 
 
+@pytest.mark.slow
 def test_wrap_warns_of_settings_that_win_over_the_environment(desk: Desk, to_upstream, tmp_path):
     (desk.home / ".claude").mkdir()
     settings = {"env": {"ANTHROPIC_BASE_URL": "https://gateway.example.com", "ANTHROPIC_AUTH_TOKEN": "secret"}}
@@ -182,6 +185,7 @@ def test_an_option_that_wrap_does_not_know_is_no_agent(desk: Desk):
     assert "wrap has no option --openai-url" in ran.err
 
 
+@pytest.mark.slow
 def test_an_agent_that_dies_of_a_signal_gives_the_shell_s_code(desk: Desk, to_upstream):
     ran = desk.run("wrap", *python("import os; os.kill(os.getpid(), 9)"), env=to_upstream)
 
@@ -215,6 +219,7 @@ print("heard", len(heard), flush=True)
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_reaches_the_agent_once_and_nobody_else(desk: Desk, to_upstream):
     command, env = desk.command("wrap", "-q", *python(COUNT)), desk.environ(to_upstream)
     ours, theirs = pty.openpty()
@@ -257,6 +262,7 @@ def test_the_proxy_ends_when_wrap_is_killed(desk: Desk, to_upstream, tmp_path):
     wrapped.stdin.close()
 
 
+@pytest.mark.slow
 def test_a_proxy_that_two_wraps_share_stays_until_the_second_ends(desk: Desk, to_upstream, tmp_path):
     first_there, second_there = tmp_path / "first", tmp_path / "second"
     how = {"env": to_upstream, "stdin": subprocess.PIPE, "stderr": subprocess.DEVNULL}
@@ -277,6 +283,7 @@ def test_a_proxy_that_two_wraps_share_stays_until_the_second_ends(desk: Desk, to
 
 
 @pytest.mark.row("V17", "V16")
+@pytest.mark.slow
 def test_two_projects_share_neither_folder_nor_token_nor_sessions(desk: Desk, to_upstream, tmp_path):
     homes = {"HOTSET_DATA": "", "HOTSET_HOME": str(tmp_path / "hotset")}
     other = tmp_path / "other"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hotset.surfaces.proxy.address import ask
 from hotset.testing import ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from tests.cli.conftest import Desk, in_a_process
 from tests.proxy.wire import post, question
+from tests.waiting import ask
 
 
 def _bound(path: Path) -> None:
@@ -47,6 +47,7 @@ COMMANDS = (
 
 @pytest.mark.parametrize("what", SPECIAL)
 @pytest.mark.parametrize("beside", ["", "-wal"])
+@pytest.mark.rest_slow
 def test_what_is_no_file_is_never_waited_for(desk: Desk, what: str, beside: str):
     desk.data.mkdir(mode=0o700)
     if beside:

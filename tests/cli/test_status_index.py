@@ -9,6 +9,8 @@ import time
 import urllib.request
 from contextlib import closing
 
+import pytest
+
 from hotset.index.generations import Generations
 from hotset.index.rows import DATABASE, Rows
 from hotset.nouns.finding import Entry, EntryId, Sort
@@ -83,6 +85,7 @@ def test_it_is_told_without_loading_what_searches(filled: Desk):
     assert ran.stderr.decode().strip() == "[]"
 
 
+@pytest.mark.slow
 def test_what_only_the_proxy_knows_of_its_troubles_is_told(desk: Desk, to_upstream):
     away = {"HOTSET_EMBEDDING_URL": "http://127.0.0.1:9", "HOTSET_EMBEDDING_MODEL": "small", "HOTSET_EMBEDDING_SIZE": "3"}
     body = {"model": "gpt-test", "messages": [{"role": "user", "content": "hello"}]}

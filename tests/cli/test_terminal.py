@@ -157,6 +157,7 @@ def test_no_field_of_what_is_kept_can_steer_the_terminal(desk: Desk, as_json: bo
 @pytest.mark.parametrize(
     "command", [("show", "last"), ("sessions",), ("memory", "show", "--quiet"), ("recall",), ("show", "last", "--json")]
 )
+@pytest.mark.rest_slow
 def test_on_a_terminal_nothing_but_our_own_colours_is_obeyed(desk: Desk, command: tuple[str, ...]):
     memory, page = hostile(desk.data)
     more = {"memory": [memory], "recall": [page]}.get(command[0], [])

@@ -95,8 +95,8 @@ class Conversation:
 def conversation(desk: Desk, to_upstream, tmp_path: Path):
     begun: list[Conversation] = []
 
-    def begin(turns: int = 3) -> Conversation:
-        begun.append(Conversation(desk, to_upstream, tmp_path / f"agent-{len(begun)}", turns))
+    def begin(turns: int = 3, **env: str) -> Conversation:
+        begun.append(Conversation(desk, {**to_upstream, **env}, tmp_path / f"agent-{len(begun)}", turns))
         return begun[-1]
 
     yield begin
@@ -168,6 +168,7 @@ def serving(desk: Desk, env: dict[str, str]) -> Iterator[subprocess.Popen[bytes]
         up.wait(120)
 
 
+@pytest.mark.slow
 def test_a_proxy_that_wrap_found_and_that_goes_away_is_replaced_by_its_own(desk: Desk, conversation, to_upstream):
     with serving(desk, to_upstream) as up:
         agent = conversation(turns=2)
@@ -187,6 +188,7 @@ def test_a_proxy_that_wrap_found_and_that_goes_away_is_replaced_by_its_own(desk:
         wait_until(lambda: not lives(again["pid"]))
 
 
+@pytest.mark.slow
 def test_two_wraps_that_shared_a_proxy_share_the_one_that_replaces_it(desk: Desk, conversation, to_upstream, upstream):
     first, second = conversation(turns=2), None
     first.reach(0)
@@ -204,8 +206,9 @@ def test_two_wraps_that_shared_a_proxy_share_the_one_that_replaces_it(desk: Desk
     wait_until(lambda: not lives(pid))
 
 
+@pytest.mark.slow
 def test_a_proxy_that_cannot_be_started_again_is_told_at_once_and_in_the_exit_code(desk: Desk, conversation):
-    agent = conversation(turns=1)
+    agent = conversation(turns=1, HOTSET_PATIENCE="1")  # what has the port does not answer
     agent.reach(0)
     settled(desk)
     pid, port = proxy_pid(desk), json.loads((desk.data / "proxy.json").read_bytes())["port"]
@@ -223,7 +226,7 @@ def taken(port: int, pid: int) -> Iterator[None]:
     other = socket.socket()
     other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while True:  # the moment that the port is free
         try:
             other.bind(("127.0.0.1", port))
@@ -235,6 +238,7 @@ def taken(port: int, pid: int) -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 def test_a_crash_loop_is_bounded(desk: Desk, conversation):
     agent = conversation(turns=1)
     agent.reach(0)
@@ -252,6 +256,7 @@ def test_a_crash_loop_is_bounded(desk: Desk, conversation):
     assert agent.end() != 0
 
 
+@pytest.mark.slow
 def test_no_proxy_outlives_a_wrap_that_is_killed_after_it_started_one_again(desk: Desk, conversation):
     agent = conversation(turns=2)
     agent.reach(0)
@@ -265,6 +270,7 @@ def test_no_proxy_outlives_a_wrap_that_is_killed_after_it_started_one_again(desk
     wait_until(lambda: not lives(pid))
 
 
+@pytest.mark.slow
 def test_with_nothing_kept_it_says_so_and_what_doctor_finds_and_that_an_unknown_program_got_only_variables(
     desk: Desk, to_upstream
 ):
@@ -295,6 +301,7 @@ def test_a_call_that_arrives_and_is_not_kept_is_told_from_none(desk: Desk, to_up
     assert "does not read" not in ran.err
 
 
+@pytest.mark.slow
 def test_a_wrapped_pi_gets_the_extension_that_sends_it_to_the_proxy(desk: Desk, to_upstream, tmp_path):
     pi = tmp_path / "pi"
     pi.write_text(

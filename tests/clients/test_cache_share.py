@@ -152,6 +152,7 @@ CLIENTS = {
 @pytest.mark.row("X3")
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.slow
 def test_the_providers_cache_serves_no_less_and_the_bill_is_no_higher(pair, client, size):
     with ScriptedUpstream(_script, strict=True) as direct:
         CLIENTS[client](direct.anthropic_url if client == "anthropic" else direct.openai_url, size)

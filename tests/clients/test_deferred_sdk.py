@@ -97,6 +97,7 @@ def speaking(dialect: str, folder, upstream: ScriptedUpstream, toolbox: Shelf, *
 @pytest.mark.row("L3")
 @pytest.mark.parametrize("stream", [False, True], ids=["document", "stream"])
 @pytest.mark.parametrize("dialect", [ANTHROPIC, RESPONSES])
+@pytest.mark.rest_slow
 def test_a_tool_is_found_called_by_its_name_and_stays_over_a_restart(tmp_path, dialect, stream):
     said: list[Any] = [{"role": "user", "content": "Hello."}]
     with ScriptedUpstream(script(dialect), strict=True) as upstream:

@@ -38,6 +38,7 @@ def _assert_it_was_hidden(world) -> None:
 @pytest.mark.row("V6")
 @pytest.mark.parametrize("api", ["chat", "responses"])
 @pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.rest_slow
 def test_openai_agents(pair, api, stream):
     import agents  # noqa: PLC0415
     import openai  # noqa: PLC0415
@@ -75,6 +76,7 @@ async def _listen(_context, events) -> None:
 @pytest.mark.row("V6")
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("api", ["chat", "responses", "anthropic"])
+@pytest.mark.rest_slow
 def test_pydantic_ai(pair, api, stream):
     from pydantic_ai import Agent  # noqa: PLC0415
     from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415

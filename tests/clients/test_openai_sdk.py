@@ -139,6 +139,7 @@ def test_a_stream_that_fails_raises_in_the_sdk(client, fault, error):
     assert world.turns()[0].outcome is Outcome.BROKEN
 
 
+@pytest.mark.slow
 def test_many_async_streams_at_once_each_get_their_own_words(pair):
     world = pair(lambda request: Say(f"echo {request.json()['messages'][0]['content']}"))
 

@@ -173,6 +173,7 @@ def _assert_hidden(world, messages) -> None:
 @pytest.mark.row("C9")
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "openai-responses"])
+@pytest.mark.rest_slow
 def test_the_libraries_are_told_the_size_of_the_last_prompt_and_beside_it_what_all_rounds_were_billed(sdk, dialect, stream):
     """An agent takes its usage for the size of its context: with the sum of all prompts it would compact much too soon."""
     paid = []

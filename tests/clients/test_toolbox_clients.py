@@ -78,6 +78,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self").exists(), reason="process
 @needs_proc
 @pytest.mark.row("L5")
 @pytest.mark.row("X2")
+@pytest.mark.slow
 def test_of_thirty_servers_two_are_used_and_two_run_and_none_survives_kill_9(desk: Desk):
     serving(desk, *(f"notes{number}" for number in range(MANY)))
 
@@ -105,6 +106,7 @@ def test_of_thirty_servers_two_are_used_and_two_run_and_none_survives_kill_9(des
 
 
 @pytest.mark.row("L6")
+@pytest.mark.slow
 def test_a_server_that_ends_in_the_middle_of_a_call_costs_that_call_alone(desk: Desk):
     serving(desk, "notes", "other")
 
@@ -120,6 +122,7 @@ def test_a_server_that_ends_in_the_middle_of_a_call_costs_that_call_alone(desk: 
     asyncio.run(spoken())
 
 
+@pytest.mark.slow
 def test_a_tool_that_describes_itself_otherwise_is_refused_until_a_person_has_seen_it(desk: Desk):
     serving(desk, "notes")
     note = {"name": "notes__add_note", "arguments": {"title": "a", "text": "b"}}
@@ -147,6 +150,7 @@ def test_a_tool_that_describes_itself_otherwise_is_refused_until_a_person_has_se
 
 
 @pytest.mark.row("L1")
+@pytest.mark.slow
 def test_skills_are_found_and_read_and_those_of_a_project_after_a_person_agreed(desk: Desk):
     for place, name in ((desk.home / ".claude", "word-tools"), (desk.project / ".agents", "line-tools")):
         folder = place / "skills" / name
@@ -219,6 +223,7 @@ def messages(address: Any, stream: bool) -> tuple[str, list[str]]:
 @pytest.mark.row("L4")
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("ask", [chat, responses, messages])
+@pytest.mark.rest_slow
 def test_a_model_finds_and_uses_tools_of_real_servers_and_its_client_sees_its_own_call_alone(
     pair, tmp_path: Path, ask: Callable[[Any, bool], tuple[str, list[str]]], stream: bool
 ):

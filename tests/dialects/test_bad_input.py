@@ -212,6 +212,7 @@ def test_a_conversation_that_the_provider_may_refuse_is_the_providers_to_refuse(
 
 
 @EVERY
+@pytest.mark.rest_slow
 def test_item_18_nesting_near_the_limit_passes_or_is_refused_and_its_reply_is_read(dialect):
     """How deep is too deep is Python's to say: about a thousand up to 3.11, several thousand later."""
     refused = 0
@@ -244,6 +245,7 @@ def _a_million_fields() -> bytes:
 
 
 @EVERY
+@pytest.mark.rest_slow
 def test_item_22_a_million_fields_are_refused_and_a_million_inside_pass(dialect):
     many = _a_million_fields()
     with pytest.raises(Malformed, match="top-level fields"):
@@ -257,6 +259,7 @@ def test_item_31_a_body_of_33_megabytes_is_read_and_known_to_be_too_large():
     assert [violation.invariant for violation in ANTHROPIC.check(ANTHROPIC.parse(body))] == [15]
 
 
+@pytest.mark.slow
 def test_item_62_a_hundred_thousand_and_one_messages_are_read_and_known_to_be_too_many():
     body = msgspec.json.encode({"messages": [{"role": "user", "content": "a"}] * 100_001})
     assert [violation.invariant for violation in ANTHROPIC.check(ANTHROPIC.parse(body))] == [13]

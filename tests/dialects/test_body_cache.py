@@ -50,6 +50,7 @@ def _damaged(body: bytes, rng: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("name", list(DialectName))
+@pytest.mark.rest_slow
 def test_a_conversation_that_grows_changes_and_breaks_is_read_as_by_one_who_sees_it_for_the_first_time(name):
     rng = random.Random(11)
     seasoned = FreshParser(name)

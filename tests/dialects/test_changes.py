@@ -69,6 +69,7 @@ def _new_words(data, part):
 @DIALECT
 @settings(max_examples=sample(60, 150), deadline=None)
 @given(data=st.data())
+@pytest.mark.rest_slow
 def test_any_parts_said_otherwise_are_read_as_they_were_said_and_break_no_rule(dialect, data):
     request = dialect.parse(data.draw(conversations(dialect.name)))
     new = []
@@ -118,6 +119,7 @@ def test_saying_the_old_words_again_says_the_same(dialect, data):
 @DIALECT
 @settings(max_examples=sample(80, 200), deadline=None)
 @given(seed=st.integers(0, 2**48))
+@pytest.mark.rest_slow
 def test_a_message_with_nonsense_inside_is_reworded_rightly_or_not_at_all(dialect, seed):
     rng = Random(seed)
     for message in dialect.parse(conversation(dialect.name, rng)).messages:

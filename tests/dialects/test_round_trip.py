@@ -120,6 +120,7 @@ def test_fields_that_nobody_knows_are_kept_among_the_parameters(dialect):
 
 
 @DIALECT
+@pytest.mark.rest_slow
 def test_the_dialect_keeps_the_contract_that_is_shipped(dialect):
     generated = [conversation(dialect.name, Random(seed)) for seed in range(20)]
     check_dialect(dialect, [*recordings.requests(dialect.name), *generated], recordings.replies(dialect.name))

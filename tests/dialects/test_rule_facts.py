@@ -64,6 +64,7 @@ def _parsed(dialect, body):
 
 
 @pytest.mark.parametrize("name", list(CHECKS))
+@pytest.mark.rest_slow
 def test_a_request_whose_history_was_checked_before_gets_the_verdict_of_one_that_was_not(name):
     check, fresh = CHECKS[name]
     dialect, warm = DIALECTS[name], fresh()

@@ -51,6 +51,7 @@ def _cuts(body):
 
 
 @pytest.mark.parametrize(("name", "file"), REPLIES)
+@pytest.mark.rest_slow
 def test_a_reply_without_a_call_of_ours_is_relayed_byte_for_byte_however_it_is_cut(name, file):
     body, streamed = recording(name, file), file.endswith(".sse")
     for size in (1, 7, len(body)):
@@ -97,6 +98,7 @@ def test_odd_streams_without_a_call_of_ours_stay_as_they_are(name, fault):
 @BOTH_WAYS
 @settings(deadline=None)
 @given(says=turns())
+@pytest.mark.rest_slow
 def test_the_client_sees_everything_that_was_said_but_our_calls(name, streamed, says):
     bodies = _bodies(name, says, streamed=streamed)
     turn = told(name, bodies, streamed=streamed)
@@ -111,6 +113,7 @@ def test_the_client_sees_everything_that_was_said_but_our_calls(name, streamed, 
 @ALL
 @settings(deadline=None)
 @given(says=turns(), size=st.integers(1, 40), fault=st.sampled_from([(), (Crlf(),), (Comments(),), (MultilineData(),)]))
+@pytest.mark.rest_slow
 def test_what_the_client_sees_does_not_depend_on_how_the_streams_were_cut(name, says, size, fault):
     bodies = _bodies(name, says, streamed=True, faults=fault)
     cut = told(name, bodies, streamed=True, size=size)
@@ -193,6 +196,7 @@ def test_blocks_that_come_in_the_wrong_order_keep_their_own_deltas(name, says):
 @ALL
 @settings(deadline=None)
 @given(says=turns(), share=st.floats(0, 1, exclude_max=True))
+@pytest.mark.rest_slow
 def test_a_later_round_that_breaks_off_has_no_end_and_shows_nothing_of_ours(name, says, share):
     *whole, last = _bodies(name, [LOOK, *says], streamed=True)
     cut = last[: int(len(last) * share)]
@@ -277,6 +281,7 @@ def test_no_reply_of_known_words_in_wrong_places_is_an_error(name, seed):
 @BOTH_WAYS
 @settings(deadline=None)
 @given(says=turns())
+@pytest.mark.rest_slow
 def test_later_requests_show_the_model_its_own_turn(name, streamed, says):
     turn = told(name, _bodies(name, says, streamed=streamed), streamed=streamed)
     revealed = _revealed(name, turn, streamed=streamed)

@@ -47,6 +47,7 @@ def _found(index, new):
     return bool(hits) and hits[0].entry == new
 
 
+@pytest.mark.slow
 def test_everybody_finds_at_once_what_anybody_added(tmp_path):
     folder = tmp_path / "index"
     with LocalIndex(folder, EMBEDDER, folds=False) as index:
@@ -62,6 +63,7 @@ def test_everybody_finds_at_once_what_anybody_added(tmp_path):
         assert index.state().lag == 0
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_middle_of_a_fold_loses_nothing_and_doubles_nothing(tmp_path, folding):
     rng = random.Random(7)
     with LocalIndex(tmp_path / "index", EMBEDDER, folds=False) as index:

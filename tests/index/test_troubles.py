@@ -61,7 +61,7 @@ def test_an_embedder_that_hangs_holds_nobody_up(tmp_path):
         index.search(Query("warm"))
         embedder.answer = lambda embed, texts: release.wait(60) and embed(texts)
         for n in range(6):
-            hits = index.search(Query(f"thing{n}x", deadline=0.3))
+            hits = index.search(Query(f"thing{n}x", deadline=1.0))
             assert hits.hits[0].entry.id == f"e{n}"
             assert hits.lacking == {"meaning"}
         release.set()
@@ -110,6 +110,7 @@ def _fill(index):
         index.add(Entry(EntryId(f"{portion}-{n}"), str(portion), Sort.PAGE, f"{portion} {n} page " * 100) for n in range(100))
 
 
+@pytest.mark.slow
 def test_on_a_full_disk_searching_goes_on_and_adding_does_when_there_is_room(tmp_path):
     with _small_disk(tmp_path / "disk", 12 * 1024 * 1024) as disk:
         ballast = disk / "others"

@@ -25,6 +25,7 @@ SCRIPT = (
 
 @pytest.mark.row("X2")
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.rest_slow
 def test_an_example_runs_and_its_session_is_kept(tmp_path, upstream, example):
     if (needed := NEEDS.get(example.name)) and importlib.util.find_spec(needed) is None:
         pytest.skip(f"{needed} is not installed")

@@ -35,6 +35,7 @@ if any(ends):
 
 
 @pytest.mark.parametrize("api", ["chat", "responses", "anthropic"])
+@pytest.mark.rest_slow
 def test_a_reply_that_a_program_saw_end_outlives_its_kill(upstream, tmp_path, api):
     up = upstream([Say("a reply that is said once")])
     command = [sys.executable, "-c", _PROGRAM, api, up.url, str(tmp_path)]

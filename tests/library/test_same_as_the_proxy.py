@@ -22,6 +22,7 @@ NAMED = {"x-hotset-session": "same"}
 @pytest.mark.parametrize("awaits", [False, True], ids=["blocks", "awaits"])
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("api", APIS)
+@pytest.mark.rest_slow
 def test_a_session_through_a_wrapped_client_is_the_session_through_the_proxy(tmp_path, upstream, api, stream, awaits):
     through_proxy = upstream(SCRIPT)
     proxy = LocalProxy(

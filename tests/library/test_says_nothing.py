@@ -238,6 +238,7 @@ def ran(tmp_path: Path):
 
 
 @pytest.mark.parametrize("what", PROGRAMS)
+@pytest.mark.slow
 def test_a_program_says_only_what_it_says_itself(ran, what: str):
     done = ran(what)
 
@@ -245,6 +246,7 @@ def test_a_program_says_only_what_it_says_itself(ran, what: str):
 
 
 @pytest.mark.parametrize("what", TROUBLED)
+@pytest.mark.slow
 def test_whoever_asks_for_the_log_is_told_of_the_trouble(ran, what: str):
     done = ran(what, LOGGED)
 

@@ -45,6 +45,7 @@ def files(found: hotset.Retrieved) -> list[str]:
 
 
 @pytest.mark.parametrize("query", ["retry_upload", "try again after a broken wire", "which hour is it", '"counts the hours"'])
+@pytest.mark.rest_slow
 def test_a_program_finds_the_files_that_the_command_finds_in_its_order(shop: Desk, query: str):
     told = shop.run("search", query, "--type", "code", "-n", "20", "--json").json()
 

@@ -55,6 +55,7 @@ def _run(window, api, client):
 
 @pytest.mark.row("X2")
 @pytest.mark.parametrize("api", APIS)
+@pytest.mark.rest_slow
 def test_a_session_in_a_window_is_the_session_of_a_wrapped_client(tmp_path, upstream, memory, api):
     wrapped, windowed = upstream(SCRIPT), upstream(SCRIPT)
     with hotset.open(tmp_path, data=tmp_path / "wrapped", profile="lean") as other:

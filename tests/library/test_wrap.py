@@ -275,6 +275,7 @@ def test_a_client_outlives_its_memory(upstream, memory, caplog):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.slow
 def test_a_forked_child_goes_on_without_the_memory(tmp_path, upstream):
     up = upstream()
     program = f"""
@@ -295,6 +296,7 @@ if child: os.waitpid(child, 0)
 
 
 @pytest.mark.parametrize("last", ["", "concurrent.futures.ThreadPoolExecutor().submit(time.sleep, 3)"], ids=["at once", "later"])
+@pytest.mark.slow
 def test_a_program_that_never_closes_anything_ends_and_loses_nothing(tmp_path, upstream, last):
     """Also where its end takes a while: then it starts no threads any more, and our background would like some."""
     up = upstream([ASKS, Say("Done.")])

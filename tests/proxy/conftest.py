@@ -15,12 +15,13 @@ from hotset.nouns.page import Page, SessionId
 from hotset.nouns.turn import Turn
 from hotset.store.port import Store, Where
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.proxy.address import Address, ask
+from hotset.surfaces.proxy.address import Address
 from hotset.testing import ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.script import Script
 from tests.proxy.talking import SHORTENING
 from tests.proxy.wire import PATHS, Answer, call
+from tests.waiting import ask
 
 
 def stopped() -> float:
@@ -38,7 +39,7 @@ class Pair:
 
     def settle(self) -> None:
         """Returns when everything that went through so far is kept."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while (status := ask(self.address)) is None or status["keeping"]:
             assert time.monotonic() < deadline, "what went through was not kept in time"
             time.sleep(0.002)

@@ -19,13 +19,13 @@ from hotset.dialects.sse import events
 from hotset.nouns.deposit import Answered, Asked, Deposit, Kept
 from hotset.nouns.message import DialectName
 from hotset.nouns.turn import Outcome
-from hotset.surfaces.proxy.address import Address, ask
+from hotset.surfaces.proxy.address import Address
 from hotset.testing import RamStore, Say, ScriptedUpstream
 from hotset.testing.upstream.faults import Comments, Crlf, Gate, Gzipped, Hold, MultilineData, Split
 from tests.proxy.conftest import stopped
 from tests.proxy.talking import tools
 from tests.proxy.wire import DIALECTS, PATHS, call, post, question
-from tests.waiting import wait_until
+from tests.waiting import ask, wait_until
 
 _COMMENT = re.compile(rb": hotset: [ -~]+\n\n")
 
@@ -111,6 +111,7 @@ _FORMS = {
 @pytest.mark.parametrize("ours", [False, True], ids=["relayed", "with our tools"])
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("form", _FORMS)
+@pytest.mark.rest_slow
 def test_a_stream_shows_everything_but_its_end_until_it_is_on_disk(pair, directly, dialect, form, ours):
     store = HeldStore(Answered)
     script = [Say("all of these words come as soon as they are said", fault=_FORMS[form])]
@@ -136,6 +137,7 @@ def test_a_stream_shows_everything_but_its_end_until_it_is_on_disk(pair, directl
 @pytest.mark.row("V1")
 @pytest.mark.parametrize("ours", [False, True], ids=["relayed", "with our tools"])
 @pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.rest_slow
 def test_a_document_and_a_refusal_come_when_they_are_on_disk(pair, dialect, ours):
     store = HeldStore(Answered)
     world = pair([Say("a reply")], open_store=lambda: store)
@@ -159,10 +161,11 @@ def test_a_document_and_a_refusal_come_when_they_are_on_disk(pair, dialect, ours
 @pytest.mark.parametrize("ours", [False, True], ids=["relayed", "with our tools"])
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.rest_slow
 def test_a_reply_that_is_not_on_disk_in_two_seconds_comes_all_the_same_and_says_so(pair, directly, dialect, stream, ours):
     store = HeldStore(Answered)
     script = [Say("a reply in full")]
-    world = pair(script, open_store=lambda: store)
+    world = pair(script, open_store=lambda: store, patience=1)
     body = question(dialect, "hello", stream=stream, **({"tools": tools(dialect, "read_file")} if ours else {}))
 
     answer = post(world.address, dialect, body)
@@ -185,9 +188,10 @@ def test_a_reply_that_is_not_on_disk_in_two_seconds_comes_all_the_same_and_says_
 
 
 @pytest.mark.row("V1")
+@pytest.mark.slow
 def test_a_reply_to_a_request_that_is_not_on_disk_waits_for_it_and_then_says_so(pair):
     store = HeldStore(Asked)
-    world = pair([Say("a reply"), Say("another")], open_store=lambda: store)
+    world = pair([Say("a reply"), Say("another")], open_store=lambda: store, patience=1)
     body = question("anthropic", "hello", stream=True)
 
     answer = post(world.address, "anthropic", body)
@@ -210,6 +214,7 @@ def test_every_reply_of_a_kept_call_names_its_session(pair, dialect):
 
 
 @pytest.mark.parametrize("ours", [False, True], ids=["relayed", "with our tools"])
+@pytest.mark.rest_slow
 def test_an_upstream_that_hangs_behind_its_last_words_does_not_keep_the_client_from_them(pair, ours):
     """Between the chunk with the reason to stop and the end mark."""
     gate = Gate()

@@ -17,11 +17,11 @@ from hotset.nouns.knobs import Knobs
 from hotset.nouns.turn import Event
 from hotset.runtime.ledger import over_store
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.proxy.address import ask
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.received import Received
 from tests.proxy.talking import SHORTENING, Talk, code, looking
+from tests.waiting import ask
 
 WORDS = "some words that are said, and said once more, and then again. " * 200
 ENOUGH = 50
@@ -45,7 +45,7 @@ def told(folder: Path, play: Play, alerts: str = "", **chosen: Any) -> tuple[dic
     (folder / "config.toml").write_text(f"[alerts]\n{alerts}\n")
     with ScriptedUpstream(says) as upstream, LocalProxy(folder, anthropic_url=upstream.anthropic_url, **chosen) as proxy:
         play(proxy)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while (status := ask(proxy.address)) is None or status["keeping"]:
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -84,12 +84,14 @@ def test_turns_that_take_more_tokens_than_they_are_meant_to_are_told_where_a_bou
     assert event.detail["threshold"] == 1000
 
 
+@pytest.mark.slow
 def test_without_a_bound_no_number_of_tokens_is_too_many(tmp_path):
     assert "prompt_per_turn" not in told(tmp_path, asks(WORDS))[1]
 
 
 @pytest.mark.row("C8")
 @pytest.mark.parametrize(("alerts", "is_told"), [("", True), ("window_pct = 100", False)])
+@pytest.mark.rest_slow
 def test_prompts_that_fill_the_window_are_told(tmp_path, alerts, is_told):
     figures, standing, raised = told(tmp_path, asks(WORDS), alerts, budget=3800)
 

@@ -15,13 +15,12 @@ from typing import Any
 
 import pytest
 
-from hotset.surfaces.proxy.address import ask
 from hotset.testing import ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from tests.campaign import sample
 from tests.proxy.conftest import Pair
 from tests.proxy.wire import DIALECTS, PATHS, Answer, call, post, question
-from tests.waiting import wait_until
+from tests.waiting import ask, wait_until
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -184,6 +183,7 @@ def test_what_cannot_be_read_passes_untouched_and_leaves_no_trace(shared, dialec
 
 @pytest.mark.row("C9")
 @pytest.mark.parametrize("name", READABLE)
+@pytest.mark.rest_slow
 def test_what_is_odd_but_readable_passes_and_is_kept(request, name):
     is_large = len(READABLE[name]) > LARGE
     kept = request.getfixturevalue("strained" if is_large else "kept")
@@ -251,6 +251,7 @@ PACKED: dict[str, tuple[Callable[[], bytes], str, str | None]] = {
 
 
 @pytest.mark.parametrize("name", PACKED)
+@pytest.mark.rest_slow
 def test_a_packed_body_passes_packed_and_a_bomb_is_never_unpacked(name, tmp_path):
     pack, coding, trouble = PACKED[name]
     body = pack()
@@ -356,6 +357,7 @@ def test_48_49_thinking_and_model_may_change_in_mid_session(pair):
     ]
 
 
+@pytest.mark.slow
 def test_62_a_hundred_thousand_messages_pass(pair):
     """Here a part of them, which is kept in seconds; whoever reads them reads all of them in `tests/dialects`."""
     world = pair()
@@ -374,6 +376,7 @@ def test_a_request_line_that_is_no_http_gets_an_error_and_harms_nobody(shared):
     _assert_still_serves(shared)
 
 
+@pytest.mark.slow
 def test_a_get_on_a_conversation_path_passes(shared):
     answer = call(shared.address, "GET", f"/{shared.address.token}/v1/chat/completions")
     assert answer.status < 500

@@ -25,6 +25,7 @@ ODD = (
 @pytest.mark.row("X2")
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.rest_slow
 def test_a_request_reaches_the_upstream_with_every_byte_as_it_was(pair, dialect, stream):
     world = pair()
     body = (
@@ -156,6 +157,7 @@ def test_a_compressed_request_passes_compressed_and_is_kept_readable(pair, codin
     assert b"packed words" in [content for _, content in world.pages()]
 
 
+@pytest.mark.slow
 def test_a_body_too_large_to_read_still_passes_whole(pair):
     world = pair()
     body = question("openai-chat", "x" * (65 << 20))

@@ -62,6 +62,7 @@ class Sent:
 @pytest.mark.parametrize("portion", range(_PORTIONS))
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("name", DialectName)
+@pytest.mark.rest_slow
 def test_generated_conversations_break_no_rule_and_lose_no_byte(name, policy, portion):
     config = load(data="unused", project=str(Path.cwd()), environ={})
     evicted = shortened = 0

@@ -191,6 +191,7 @@ def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("dialect", "reference"), CASES)
+@pytest.mark.rest_slow
 def test_a_client_that_clears_old_results_inside_what_left_is_planned_anew(pair, dialect, reference):
     world = pair(_reading, strict=True, budget=_BUDGET, knobs=_WHOLE)
     talk = _begun(world, dialect, reference)
@@ -204,6 +205,7 @@ def test_a_client_that_clears_old_results_inside_what_left_is_planned_anew(pair,
 
 @pytest.mark.parametrize(("dialect", "reference"), CASES)
 @pytest.mark.parametrize("restart", [False, True], ids=["going on", "after a restart"])
+@pytest.mark.rest_slow
 def test_a_stub_that_an_edit_cuts_tells_of_the_steps_that_still_stand(tmp_path, dialect, reference, restart):
     """A dozen steps and more had left behind stubs; the client rewinds to the tenth and goes on otherwise."""
     with ScriptedUpstream(_reading, strict=True) as upstream:
@@ -229,6 +231,7 @@ def test_a_stub_that_an_edit_cuts_tells_of_the_steps_that_still_stand(tmp_path, 
 
 
 @pytest.mark.parametrize(("dialect", "reference"), CASES)
+@pytest.mark.rest_slow
 def test_what_stands_before_the_change_is_sent_as_it_was_and_an_event_tells_of_the_rest(pair, dialect, reference):
     world = pair(_reading, strict=True, budget=_BUDGET, knobs=_WHOLE)
     talk = _begun(world, dialect, reference)
@@ -254,6 +257,7 @@ def test_what_stands_before_the_change_is_sent_as_it_was_and_an_event_tells_of_t
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.rest_slow
 def test_two_lines_of_one_conversation_do_not_take_each_others_stubs(tmp_path, dialect):
     """Each goes on in its own turn, and nothing is held in memory in between."""
     with ScriptedUpstream(_reading, strict=True) as upstream:
@@ -506,6 +510,7 @@ def _steps(talk: Talk) -> list[set[str]]:
 
 @pytest.mark.parametrize(("dialect", "reference"), CASES)
 @pytest.mark.parametrize("seed", range(sample(2, 60)))
+@pytest.mark.slow
 def test_whatever_a_client_does_to_its_past_its_requests_stay_valid_and_in_their_window(tmp_path, dialect, reference, seed):
     life = _Life(tmp_path, dialect, f"{dialect}{reference}{seed}", reference)
     with contextlib.closing(life):

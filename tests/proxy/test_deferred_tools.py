@@ -154,6 +154,7 @@ def test_what_is_handed_over_has_the_forms_that_the_providers_document(talk, dia
         assert definition["parameters"]["properties"].keys() == schema["properties"].keys()
 
 
+@pytest.mark.rest_slow
 def test_later_finds_bring_more_and_what_was_found_before_stays_as_it_was(talk, dialect):
     tools = shelf()
     conversation, world = talk(
@@ -173,6 +174,7 @@ def test_later_finds_bring_more_and_what_was_found_before_stays_as_it_was(talk, 
     assert_nothing_was_seen(conversation, world)
 
 
+@pytest.mark.rest_slow
 def test_a_ghost_that_stands_in_the_list_is_not_handed_over_again(talk, dialect):
     conversation, world = talk(
         Say(calls=(find(dialect, "create an issue or list the rows of a table"),)),
@@ -253,6 +255,7 @@ def _proxy(folder, upstream, toolbox, tooling=ON):
 
 
 @pytest.mark.row("L3")
+@pytest.mark.slow
 def test_a_restart_with_other_servers_in_mid_session_sends_the_same_bytes(tmp_path, dialect, stream):
     """And costs the same, to the token."""
     with ScriptedUpstream(_script(dialect), strict=True) as whole, _proxy(tmp_path / "whole", whole, shelf()) as proxy:
@@ -277,6 +280,7 @@ def test_a_restart_with_other_servers_in_mid_session_sends_the_same_bytes(tmp_pa
     assert bill.cache_read > 0
 
 
+@pytest.mark.slow
 def test_two_proxies_over_one_store_go_on_with_each_others_finds(tmp_path, dialect):
     with contextlib.ExitStack() as stack:
         upstream = stack.enter_context(ScriptedUpstream(_script(dialect), strict=True))
@@ -322,6 +326,7 @@ def test_a_tool_that_goes_in_the_middle_of_a_turn_is_ours_to_the_end(talk, diale
     assert b"no tool github__create_issue" in world.upstream.requests[-1].body
 
 
+@pytest.mark.rest_slow
 def test_a_model_that_searches_for_ever_is_told_to_go_on_and_stopped(talk, dialect):
     endless = [Say(f"{n}.", calls=(find(dialect, "open an issue on github"),)) for n in range(MOST_USES + 1)]
     conversation, world = talk(*endless, Say("Bye."))
@@ -337,6 +342,7 @@ def test_a_model_that_searches_for_ever_is_told_to_go_on_and_stopped(talk, diale
     assert_nothing_was_seen(conversation, world)
 
 
+@pytest.mark.rest_slow
 def test_what_is_different_about_a_turn_names_what_was_found_by_then(talk, dialect):
     conversation, world = talk(Say("Hello."), Say(calls=(find(dialect, "open an issue on github"),)), Say("Found."), Say("Bye."))
 
@@ -470,6 +476,7 @@ def test_a_refusal_that_is_the_clients_own_is_the_clients_and_changes_nothing(ta
 
 
 @pytest.mark.parametrize("status", [400, 429, 529])
+@pytest.mark.rest_slow
 def test_any_other_refusal_is_told_as_it_came(talk, dialect, status):
     conversation, world = talk(Say(fault=Status(status, "max_tokens: must be greater than 0")))
 
@@ -480,6 +487,7 @@ def test_any_other_refusal_is_told_as_it_came(talk, dialect, status):
     assert len(world.upstream.requests) == 1
 
 
+@pytest.mark.rest_slow
 def test_a_session_goes_on_in_words_where_its_client_stands_in_the_way(talk, dialect):
     conversation, world = talk(
         Say(calls=(find(dialect, "open an issue on github"),)),
@@ -572,6 +580,7 @@ def _deferring(dialect: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]
 
 @pytest.mark.parametrize("tooling", [ON, Tooling()], ids=["on", "off"])
 @pytest.mark.parametrize("spoken", list(DialectName))
+@pytest.mark.rest_slow
 def test_a_client_that_defers_tools_itself_passes_unharmed_with_ours_beside(pair, spoken, tooling, stream):
     theirs, history = _deferring(spoken)
     world = pair([Say("Hello."), Say("Bye.")], strict=spoken is not CHAT, toolbox=shelf(), tooling=tooling)

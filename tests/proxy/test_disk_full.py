@@ -19,11 +19,10 @@ from hotset.nouns.page import Kind
 from hotset.nouns.turn import Event, Outcome
 from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.proxy.address import ask
 from hotset.testing import RamStore, Say, ScriptedUpstream
 from tests.proxy.test_killed import Up, serving
 from tests.proxy.wire import DIALECTS, post, question
-from tests.waiting import wait_until
+from tests.waiting import ask, wait_until
 
 _MIB = 1 << 20
 _PROMPT = 150_000
@@ -99,6 +98,7 @@ def _reply(n: int) -> str:
     [(24 * _MIB, 12 * _MIB), (80 * _MIB, 44 * _MIB)],
     ids=["too small for ballast", "with ballast"],
 )
+@pytest.mark.slow
 def test_a_disk_that_fills_up_stops_no_call_loses_nothing_and_is_told_until_there_is_room(tmp_path, size, others):
     with (
         _disk(tmp_path / "disk", size) as disk,

@@ -40,6 +40,7 @@ def _families(folder: Path) -> tuple[list[SessionId], dict[SessionId, Parent]]:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("stream", [False, True], ids=["document", "stream"])
+@pytest.mark.rest_slow
 def test_subagents_of_one_reply_are_linked_by_what_they_were_told_also_after_a_restart(tmp_path, dialect, stream):
     calls = (Call("Task", {"prompt": TASK}), Call("Task", {"prompt": f"{TASK} again"}))
     with ScriptedUpstream([Say("I let two look.", calls=calls), Say("Found."), Say("Found."), Say("Hello.")]) as upstream:

@@ -13,13 +13,12 @@ import pytest
 
 from hotset.dialects import sse
 from hotset.nouns.turn import Outcome
-from hotset.surfaces.proxy.address import ask
 from hotset.testing import Say
 from hotset.testing.upstream.faults import CloseDelimited, ErrorEvent, Fin, Gate, Hold, Raw, Reset, Status
 from tests.proxy.talking import OURS, Talk, assert_each_extends_the_one_before, code, read, retrieve
 from tests.proxy.test_leaving import _send
 from tests.proxy.wire import DIALECTS
-from tests.waiting import wait_until
+from tests.waiting import ask, wait_until
 
 PULSE = 10.0
 WORDS = "Words that do not all come, for the line is cut."
@@ -98,6 +97,7 @@ def _events(world):
     ],
     ids=repr,
 )
+@pytest.mark.rest_slow
 def test_a_follow_up_without_a_byte_of_a_reply_is_tried_twice_more(turn, dialect, stream, fault, waits):
     talk, world, naps = turn(
         dialect, stream, Say("Lost.", fault=fault), Say("Lost.", fault=fault), Say("It adds 1758018."), Say("Bye.")
@@ -137,6 +137,7 @@ def test_a_follow_up_without_a_byte_of_a_reply_is_tried_twice_more(turn, dialect
     ],
     ids=["429", "reset-and-503", "400", "too-long", "too-long-together", "told-not-to"],
 )
+@pytest.mark.rest_slow
 def test_a_follow_up_that_is_refused_for_good_is_told_in_the_providers_words(turn, dialect, stream, faults):
     talk, world, _ = turn(dialect, stream, *(Say(fault=fault) for fault in faults), Say("Never."))
 
@@ -260,6 +261,7 @@ def test_an_upstream_says_how_long_to_wait_in_milliseconds_in_seconds_or_by_a_da
     assert least <= waited <= most
 
 
+@pytest.mark.rest_slow
 def test_a_client_that_waits_for_another_try_is_shown_that_the_turn_goes_on(turn, dialect):
     talk, world, naps = turn(
         dialect, True, Say(fault=Status(429, retry_after=25)), Say("It adds 1758018."), Say("Bye."), sleep=Naps(pulsing=True)

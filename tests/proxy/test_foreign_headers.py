@@ -64,6 +64,7 @@ def test_an_upstream_speaks_neither_in_our_name_nor_to_web_pages(pair: Callable[
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/models"])
 @pytest.mark.parametrize("status", ["600", "999", "101", "099", "1000", "-1", "0"])
+@pytest.mark.rest_slow
 def test_a_status_that_is_none_is_told_as_a_failure_of_the_upstream(pair: Callable[..., Pair], path: str, status: str):
     got = through(pair, path, f"HTTP/1.1 {status} Odd\r\ncontent-length: 2\r\n\r\n{{}}".encode())
     assert got.startswith(b"HTTP/1.1 502")

@@ -32,6 +32,7 @@ def world(pair):
         ({"sec-fetch-site": "same-site"}, 403),
     ],
 )
+@pytest.mark.rest_slow
 def test_a_browser_attack_is_refused_before_anything_is_sent(world, headers, status):
     filled = {name: value.format(port=world.address.port) for name, value in headers.items()}
 

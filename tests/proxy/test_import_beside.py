@@ -21,12 +21,12 @@ from hotset.nouns.turn import Session
 from hotset.store.exchange import write_lines
 from hotset.store.port import Blob, Row
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.proxy.address import Address, ask
+from hotset.surfaces.proxy.address import Address
 from hotset.testing import Say, ScriptedUpstream
 from tests.campaign import sample
 from tests.proxy.test_killed import serving
 from tests.proxy.wire import DIALECTS, post, question
-from tests.waiting import wait_until
+from tests.waiting import ask, wait_until
 
 _PAGE_BYTES = 20_000
 _SESSION = SessionId("s0123456789a")
@@ -66,6 +66,7 @@ def _calls(address: Address, name: str, over: threading.Event) -> list[str]:
 
 
 @pytest.mark.row("C9")
+@pytest.mark.slow
 def test_no_call_waits_for_an_import(tmp_path):
     """1 GB in the campaign."""
     export = tmp_path / "export.jsonl"

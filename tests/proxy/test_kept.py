@@ -36,6 +36,7 @@ def test_every_prompt_response_tool_call_and_tool_result_is_kept(pair, dialect, 
     assert [(turn.number, turn.branch, turn.outcome) for turn in world.turns()] == [(1, 0, Outcome.DONE), (2, 0, Outcome.DONE)]
 
 
+@pytest.mark.slow
 def test_a_reply_is_kept_a_moment_after_its_end(pair):
     world = pair(lambda request: Say(f"reply number {request.index}"))
 
@@ -47,6 +48,7 @@ def test_a_reply_is_kept_a_moment_after_its_end(pair):
 
 
 @pytest.mark.row("V1")
+@pytest.mark.slow
 def test_what_pages_are_about_is_worked_out_while_nobody_waits(pair):
     world = pair([Say("I changed `parse_header` in src/wire/parser.py because of the ValueError.")])
     post(world.address, "anthropic", question("anthropic", "Please mend the header parser"))

@@ -26,14 +26,14 @@ from hotset.nouns.page import Kind
 from hotset.nouns.turn import Outcome, Turn
 from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.proxy.address import Address, ask, read_note
+from hotset.surfaces.proxy.address import Address, read_note
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.upstream.faults import Drip, Gate, Hold
 from hotset.testing.upstream.received import Received
 from tests.campaign import sample
 from tests.proxy.talking import tools
 from tests.proxy.wire import DIALECTS, PATHS, question
-from tests.waiting import wait_until
+from tests.waiting import ask, wait_until
 
 PATIENCE = 30.0
 _KILLS = 6
@@ -171,6 +171,7 @@ def _unhurried(request: Received) -> Say:
 
 @pytest.mark.row("V1")
 @pytest.mark.parametrize("seed", range(1, 1 + sample(1, 8)))
+@pytest.mark.slow
 def test_whatever_an_agent_said_and_saw_is_kept_through_kills_at_any_moment(tmp_path, seed):
     chance = random.Random(seed)
     agents = _agents()
@@ -276,6 +277,7 @@ class OneShot:
 
 @pytest.mark.row("V1")
 @pytest.mark.parametrize("seed", range(1, 1 + sample(1, 5)))
+@pytest.mark.slow
 def test_a_reply_that_a_client_saw_end_outlives_a_kill_right_behind_it(tmp_path, seed):
     """40 kills each, 200 in the campaign. Every other one falls within 3 ms of the end that a client saw."""
     chance = random.Random(seed)
@@ -314,6 +316,7 @@ def test_a_reply_that_a_client_saw_end_outlives_a_kill_right_behind_it(tmp_path,
     assert found[1:] == (0, 0, sum(client.degraded for client in clients)), found
 
 
+@pytest.mark.slow
 def test_agents_whose_first_reply_was_cut_off_by_a_kill_go_on_in_their_sessions(tmp_path):
     gate, over, agents = Gate(), threading.Event(), _agents()
 
@@ -351,6 +354,7 @@ def test_agents_whose_first_reply_was_cut_off_by_a_kill_go_on_in_their_sessions(
 
 @pytest.mark.row("V1")
 @pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.rest_slow
 def test_a_stream_that_ends_while_the_proxy_is_asked_to_stop_is_whole_and_kept(tmp_path, dialect):
     gate = Gate()
     script = [Say("the first words and then the rest of it", fault=Hold(gate, events=6))]
@@ -376,6 +380,7 @@ def test_a_stream_that_ends_while_the_proxy_is_asked_to_stop_is_whole_and_kept(t
 
 
 @pytest.mark.row("V1")
+@pytest.mark.slow
 def test_a_stream_that_does_not_end_is_cut_when_the_proxy_stops_and_what_came_of_it_is_kept(tmp_path):
     script = [Say("the first words and then the rest of it", fault=Hold(Gate(), events=6))]
     with (

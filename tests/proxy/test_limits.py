@@ -22,14 +22,14 @@ import pytest
 from hotset.nouns.deposit import Asked, Deposit, Kept
 from hotset.nouns.turn import Outcome
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.proxy.address import Address, ask, read_note
+from hotset.surfaces.proxy.address import Address, read_note
 from hotset.surfaces.proxy.limits import LONGEST_URL, MOST_HEADER_BYTES, MOST_HEADERS, Limits
 from hotset.testing import RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.faults import Gate, Hold
 from tests.proxy.test_killed import Up, serving
 from tests.proxy.wire import PATHS, Answer, post, question
-from tests.waiting import wait_until
+from tests.waiting import ask, wait_until
 
 _UNREAD = 60
 _STREAM_BYTES = 20 << 20
@@ -109,6 +109,7 @@ def _megabytes(up: Up) -> float:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the size of a process is read from /proc")
+@pytest.mark.slow
 def test_a_small_call_beside_60_unread_streams_of_20_mb_waits_for_little_and_the_proxy_stays_small(tmp_path):
     async def run() -> tuple[list[float], float]:
         async with asyncio.timeout(_SECONDS), _provider() as url:
@@ -220,6 +221,7 @@ HALF = {
 
 @pytest.mark.row("C9")
 @pytest.mark.parametrize("name", HALF)
+@pytest.mark.rest_slow
 def test_a_connection_that_is_idle_or_stays_half_sent_is_closed(pair, name):
     world = pair(lambda _: Say("Yes."), limits=Limits(header_seconds=0.5, stall_seconds=0.5))
     with _connected(world.address) as connection:
@@ -228,6 +230,7 @@ def test_a_connection_that_is_idle_or_stays_half_sent_is_closed(pair, name):
     assert post(world.address, "openai-chat", question("openai-chat", "still there?")).status == 200
 
 
+@pytest.mark.slow
 def test_headers_that_come_byte_by_byte_get_no_more_time(pair):
     world = pair(lambda _: Say("Yes."), limits=Limits(header_seconds=0.5))
     with _connected(world.address) as connection:
@@ -242,16 +245,17 @@ def test_headers_that_come_byte_by_byte_get_no_more_time(pair):
     assert got.startswith(b"HTTP/1.1 408 ")
 
 
+@pytest.mark.slow
 def test_a_call_whose_provider_thinks_and_a_body_that_comes_slowly_but_steadily_are_let_be(pair):
     gate = Gate()
-    world = pair([Say("Thought.", fault=Hold(gate)), Say("Heard.")], limits=Limits(header_seconds=1.0, stall_seconds=2.0))
+    world = pair([Say("Thought.", fault=Hold(gate)), Say("Heard.")], limits=Limits(header_seconds=5.0, stall_seconds=8.0))
     with _connected(world.address) as thinks, _connected(world.address) as slow:
         thinks.sendall(_request(world.address, question("openai-chat", "think")))
         world.upstream.wait_for_requests(1)
         whole = _request(world.address, question("openai-chat", "slowly"))
         for byte in (whole[:-8], *(whole[at : at + 1] for at in range(len(whole) - 8, len(whole)))):
             slow.sendall(byte)
-            slow.settimeout(0.5)
+            slow.settimeout(1.25)
             with contextlib.suppress(TimeoutError):
                 assert slow.recv(1, socket.MSG_PEEK)
         gate.open()
@@ -259,6 +263,7 @@ def test_a_call_whose_provider_thinks_and_a_body_that_comes_slowly_but_steadily_
         assert b"Heard." in _got(slow)
 
 
+@pytest.mark.slow
 def test_a_client_that_reads_nothing_for_too_long_is_left_and_so_is_its_provider(pair):
     world = pair(lambda _: Say("word " * 1_000_000), limits=Limits(unread_seconds=0.5))
     with _connected(world.address) as connection:
@@ -283,6 +288,7 @@ def test_more_connections_than_are_allowed_are_refused_and_there_is_room_again_w
 
 @pytest.mark.row("C9")
 @pytest.mark.parametrize("where", ["nowhere", "pool", "thread", "task"])
+@pytest.mark.slow
 def test_a_proxy_that_is_told_to_stop_ends_whatever_a_thread_does_and_its_store_is_closed(tmp_path, where):
     folder, ready = tmp_path / "data", tmp_path / "ready"
     folder.mkdir(mode=0o700)
@@ -355,9 +361,10 @@ class Hangs(RamStore):
         return Future()
 
 
+@pytest.mark.slow
 def test_requests_that_wait_for_a_store_that_is_stuck_are_bounded_by_their_bytes(pair):
     store = Hangs()
-    world = pair(lambda _: Say("Yes."), open_store=lambda: store)
+    world = pair(lambda _: Say("Yes."), open_store=lambda: store, patience=1)
     post(world.address, "openai-chat", question("openai-chat", "the first"))
     wait_until(lambda: ask(world.address)["store"] != "ok")
 

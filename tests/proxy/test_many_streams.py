@@ -60,6 +60,7 @@ def many_files() -> Iterator[None]:
 
 @pytest.mark.row("C9")
 @pytest.mark.row("V1")
+@pytest.mark.slow
 def test_two_hundred_streams_at_once_are_whole_and_kept_and_the_proxy_stays_small(tmp_path):
     exchanges = _streams(_STREAMS, seed=1)
 
@@ -77,6 +78,7 @@ def test_two_hundred_streams_at_once_are_whole_and_kept_and_the_proxy_stays_smal
 
 
 @pytest.mark.row("C9")
+@pytest.mark.slow
 def test_a_thousand_idle_connections_hurt_nobody(tmp_path, many_files):
     exchanges = _streams(40, seed=2)
 
@@ -97,6 +99,7 @@ def test_a_thousand_idle_connections_hurt_nobody(tmp_path, many_files):
 
 @pytest.mark.row("C9")
 @pytest.mark.row("V1")
+@pytest.mark.slow
 def test_a_client_that_reads_slowly_holds_up_its_provider_and_nobody_else(tmp_path):
     long, first, *others = _long(), *_streams(41, seed=3)
 

@@ -147,6 +147,7 @@ def test_a_session_begins_with_the_handshake_and_ends_when_its_client_says_so(pr
         ("POST", b"{}", {"host": "evil.example"}, 421),
     ],
 )
+@pytest.mark.rest_slow
 def test_what_is_no_message_is_refused_in_its_own_way(proxy: LocalProxy, method, body, headers, status):
     assert ask(proxy, method, body, **headers)[0] == status
     assert ask(proxy, "POST", json.dumps(INITIALIZE).encode())[0] == 200

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,12 +24,12 @@ from hotset.nouns.remembering import Remembering
 from hotset.runtime.memories import open_memories
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.proxy.address import ask
 from hotset.testing import RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.store_talk import Talk as Kept
 from tests.proxy.talking import Talk
 from tests.sources.memory.managing.making import fact
+from tests.waiting import ask
 
 PROMPT = "Which port does the staging database listen on?"
 FACT = "The staging database listens on port 5432."
@@ -83,16 +84,16 @@ def upstream() -> Iterator[ScriptedUpstream]:
 def start(tmp_path: Path, upstream: ScriptedUpstream) -> Iterator[Callable[..., LocalProxy]]:
     with contextlib.ExitStack() as stack:
 
-        def started(store: Store | None = None, memory: Remembering = PATIENT, name: str = "data") -> LocalProxy:
+        def started(store: Store | None = None, memory: Remembering = PATIENT, name: str = "data", **more: Any) -> LocalProxy:
             opening = {"open_store": lambda: store} if store is not None else {}
-            proxy = LocalProxy(tmp_path / name, anthropic_url=upstream.anthropic_url, memory=memory, **opening)
+            proxy = LocalProxy(tmp_path / name, anthropic_url=upstream.anthropic_url, memory=memory, **opening, **more)
             return stack.enter_context(proxy)
 
         yield started
 
 
 def settled(proxy: LocalProxy) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while (status := ask(proxy.address)) is None or status["keeping"]:
         assert time.monotonic() < deadline
         time.sleep(0.002)
@@ -131,10 +132,11 @@ def test_a_prompt_goes_out_alone_where_memories_cannot_be_read_and_the_next_ones
     assert FACT in upstream.requests[-1].body.decode()
 
 
+@pytest.mark.slow
 def test_memories_that_take_for_ever_hold_up_nobody_and_are_told_of_once(start, upstream, caplog):
     alone = without_memories(start, upstream)
     store = Hanging()
-    proxy = start(store, HASTY)
+    proxy = start(store, HASTY, patience=1)
     try:
         for number in range(4):
             asks(proxy, f"{PROMPT} {number}")
@@ -142,7 +144,7 @@ def test_memories_that_take_for_ever_hold_up_nobody_and_are_told_of_once(start, 
         assert len(warned(caplog, TOLD)) == 1
     finally:
         store.free.set()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while FACT not in upstream.requests[-1].body.decode():
         assert time.monotonic() < deadline
         asks(proxy, f"{PROMPT} {time.monotonic()}")
@@ -155,7 +157,7 @@ def test_a_session_that_cannot_be_remembered_costs_no_other_one_its_memories(sta
     asks(proxy, "Implement the export of zamboni data, please.")
     asks(proxy, "Implement the import of invoices from CSV files, please.")
     settled(proxy)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not (episodes := list(store.memories(frozenset({MemoryKind.EPISODE})))):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -169,6 +171,7 @@ def test_a_session_that_cannot_be_remembered_costs_no_other_one_its_memories(sta
 @pytest.mark.parametrize(
     "junk", [b"", b"{", b"[]", b"null", b'{"number": 1e400}', b'{"number": 99999999999999999999999}', b"\xff\xfe"]
 )
+@pytest.mark.rest_slow
 def test_files_that_were_damaged_cost_nothing_but_time(start, upstream, tmp_path, junk):
     first = start()
     with open_memories(first.config) as memories:
@@ -265,6 +268,7 @@ def _config(home: Path, data: Path) -> Config:
     return load(data=str(data), project=str(home), environ={"HOME": str(home), "HOTSET_CONFIG": str(home / "none.toml")})
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_and_done_by_two_at_once_it_comes_to_the_same(tmp_path: Path):
     whole, killed, twice = (tmp_path / name for name in ("whole", "killed", "twice"))
     worked(whole)

@@ -16,7 +16,7 @@ from tests.sources.memory.managing.making import fact
 
 PROMPT = "Which port does the staging database listen on?"
 FACT = "The staging database listens on port 5432."
-OFFER, START = 0.2, 0.9
+OFFER, START = 1.5, 5.0
 """Seconds that a prompt waits, three times as long where it opens a session, and those that a start takes here."""
 
 
@@ -29,7 +29,7 @@ class Waking(RamStore):
         self.keep(Remembered((fact(FACT),))).result()
 
     def memories_after(self, number, limit):
-        self.awake.wait(20)
+        self.awake.wait(120)
         return super().memories_after(number, limit)
 
 
@@ -39,6 +39,7 @@ def upstream() -> Iterator[ScriptedUpstream]:
         yield running
 
 
+@pytest.mark.slow
 def test_a_prompt_that_comes_while_hotset_makes_itself_ready_is_told(tmp_path, upstream):
     store = Waking()
     waking = threading.Timer(START, store.awake.set)

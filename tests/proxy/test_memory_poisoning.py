@@ -20,12 +20,11 @@ from hotset.config import Config
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, Standing, Trust
 from hotset.nouns.remembering import Remembering
 from hotset.runtime.memories import Memories, open_memories
-from hotset.surfaces.proxy.address import ask
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.received import Received
 from tests.proxy.wire import call, post
-from tests.waiting import wait_until
+from tests.waiting import ask, wait_until
 from tests.wrappers import PROPOSES, WRAPPERS
 
 PASSED = "============ 12 passed in 0.31s ============"
@@ -202,6 +201,7 @@ def in_system(request: Received) -> str:
 
 
 @pytest.mark.row("M1")
+@pytest.mark.slow
 def test_of_two_hundred_texts_that_others_planted_none_becomes_advice_and_each_can_be_taken_back(here: Here):
     assert len(CASES) >= 200
     for carrier in CARRIERS:
@@ -292,6 +292,7 @@ def opened(here: Here, prompt: str) -> str:
 
 
 @pytest.mark.row("M1")
+@pytest.mark.slow
 def test_what_agents_put_into_user_messages_is_never_told_unasked_and_when_asked_it_is_a_quotation(here: Here):
     assert len(WRAPPERS) >= 22
     for number, wrapper in enumerate(WRAPPERS):
@@ -322,6 +323,7 @@ def test_what_agents_put_into_user_messages_is_never_told_unasked_and_when_asked
     assert unquoted == []
 
 
+@pytest.mark.slow
 def test_a_word_of_a_person_is_told_to_the_next_session_whatever_the_client_puts_beside_it(here: Here):
     note = "<system-reminder>\nUse foo <file> to read.\n</system-reminder>"
     one, two = DEPLOY.format(host="one.example"), "Remember that the shop service is deployed on Tuesdays."

@@ -19,12 +19,12 @@ from hotset.nouns.turn import Event
 from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.mcp.project import Project
-from hotset.surfaces.proxy.address import Address, ask
+from hotset.surfaces.proxy.address import Address
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.store_talk import Talk
 from tests.proxy.wire import Answer, post, question
-from tests.waiting import wait_until
+from tests.waiting import ask, wait_until
 
 _CALLS = 4
 _PATIENCE = 120.0
@@ -173,6 +173,7 @@ def _settle(address: Address) -> None:
 
 @pytest.mark.row("V1")
 @pytest.mark.parametrize("name", _CASES)
+@pytest.mark.slow
 def test_it_is_told_calls_go_through_and_it_keeps_again_when_it_can(seen: dict[str, Future[Seen]], name: str):
     case, saw = _CASES[name], seen[name].result(_PATIENCE * 4)
 

@@ -102,6 +102,7 @@ def script(dialect: str) -> list[Say]:
 
 
 @pytest.mark.parametrize("style", STYLES)
+@pytest.mark.rest_slow
 def test_ours_stay_where_the_client_s_own_arrive_after_its_first_request(pair, dialect, style):
     world = pair(script(dialect), strict=True)
     talk = begin(world, dialect)
@@ -155,6 +156,7 @@ def test_the_toolbox_s_tools_are_offered_once_too(pair, dialect):
     assert all("mcp__hotset__search_code" in names(request) for request in world.upstream.requests[1:])
 
 
+@pytest.mark.rest_slow
 def test_another_worker_leaves_out_the_same_ones(pair, dialect, other_worker):
     world = pair(script(dialect), strict=True)
     talk = begin(world, dialect)
@@ -172,6 +174,7 @@ def test_another_worker_leaves_out_the_same_ones(pair, dialect, other_worker):
 
 
 @pytest.mark.parametrize("style", STYLES)
+@pytest.mark.rest_slow
 def test_the_client_s_own_stay_where_they_came_first(pair, dialect, style, other_worker):
     world = pair(lambda request: looking(f"{len(request.json())}.py"), strict=True)
     talk = begin(world, dialect, bring=brought(dialect, style))

@@ -52,6 +52,7 @@ def _reading(request: Received) -> Say:
     [("anthropic", True), ("openai-chat", False), ("openai-responses", True)],
     ids=["anthropic", "chat", "responses"],
 )
+@pytest.mark.slow
 def test_a_session_of_hundreds_of_calls_stays_in_its_window_and_everything_comes_back(pair, dialect, stream):
     world = pair(_reading, strict=True, budget=_BUDGET)
 
@@ -86,6 +87,7 @@ def test_a_session_of_hundreds_of_calls_stays_in_its_window_and_everything_comes
 @pytest.mark.row("V4")
 @pytest.mark.row("V6")
 @pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.rest_slow
 def test_the_line_that_stays_says_how_to_get_back_what_left(pair, dialect):
     """The model follows the reference, as it stands in its own window, and gets what it speaks of."""
 

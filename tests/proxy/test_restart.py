@@ -87,6 +87,7 @@ def _undisturbed(dialect: str, *, stream: bool, functions: int = _FUNCTIONS) -> 
 
 
 @pytest.mark.row("X3")
+@pytest.mark.rest_slow
 def test_a_restart_in_mid_session_breaks_no_prefix(tmp_path, dialect, stream):
     with ScriptedUpstream(_script(dialect), strict=True) as upstream, contextlib.ExitStack() as stack:
         proxy = stack.enter_context(_proxy(tmp_path / "data", upstream))
@@ -107,6 +108,7 @@ def test_a_restart_in_mid_session_breaks_no_prefix(tmp_path, dialect, stream):
 
 @pytest.mark.row("X3")
 @pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.slow
 def test_a_kill_in_mid_session_breaks_no_prefix(tmp_path, dialect):
     with ScriptedUpstream(_script(dialect), strict=True) as upstream, serving(tmp_path / "data", upstream.url) as up:
 
@@ -123,6 +125,7 @@ def test_a_kill_in_mid_session_breaks_no_prefix(tmp_path, dialect):
 
 
 @pytest.mark.row("X3")
+@pytest.mark.rest_slow
 def test_two_proxies_that_take_turns_break_no_prefix(tmp_path, dialect, stream):
     """As behind a load balancer: neither saw what the other one decided but in the store that they share."""
     with (

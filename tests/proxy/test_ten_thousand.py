@@ -336,6 +336,7 @@ def in_memory(tmp_path) -> Iterator[Path]:
 @pytest.mark.row("C9")
 @pytest.mark.row("V1")
 @pytest.mark.parametrize("seed", range(_PROXIES))
+@pytest.mark.slow
 def test_ten_thousand_conversations_pass_untouched_and_every_one_is_kept(in_memory, seed):
     rng, names = Random(seed), list(DialectName)
     spoken = [conversation(names[n % len(names)], rng) for n in range(_CONVERSATIONS // _PROXIES)]

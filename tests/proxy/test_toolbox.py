@@ -114,6 +114,7 @@ def _events(world: Pair, name: str) -> list[dict[str, object]]:
 
 
 @pytest.mark.row("L4")
+@pytest.mark.rest_slow
 def test_a_tool_is_found_and_used_and_the_client_sees_only_what_was_said(talk):
     conversation, world = talk(
         Say("I look.", calls=(Call("find_tools", {"query": "open an issue on github"}),), thinking="Which tool?"),
@@ -140,6 +141,7 @@ def test_a_tool_is_found_and_used_and_the_client_sees_only_what_was_said(talk):
 
 
 @pytest.mark.row("L3")
+@pytest.mark.rest_slow
 def test_a_tool_that_fits_the_first_prompt_stands_in_the_list_and_is_called_by_its_name(talk):
     tools = shelf()
     conversation, world = talk(Say(calls=(Call(ISSUE, {"title": "It broke"}),)), Say("Done."), Say("Bye."), tools=tools)
@@ -165,6 +167,7 @@ def test_where_nothing_fits_no_ghost_stands_in_the_list(talk):
     assert _names(world.upstream.requests[0]) == ["read_file", *OURS, "find_tools", "use_tool"]
 
 
+@pytest.mark.rest_slow
 def test_an_empty_toolbox_offers_nothing_and_a_session_that_began_so_never_gets_more(talk):
     tools = Shelf()
     conversation, world = talk(Say("One."), Say("Two."), Say("Three."), tools=tools)
@@ -234,6 +237,7 @@ def test_a_wrong_argument_a_failure_an_unknown_name_and_a_lost_server_are_told_t
     assert sorted(str(event["tool"]) for event in used) == ["", ISSUE, BREAK, VANISH, "use_tool"]
 
 
+@pytest.mark.rest_slow
 def test_a_large_result_is_shortened_and_the_call_it_names_brings_back_the_rest(pair, dialect, stream):
     def script(request):
         results = _results(request, 9)
@@ -279,6 +283,7 @@ def test_calls_of_one_round_run_side_by_side(talk):
     assert [text.splitlines()[-1] for text in _results(world.upstream.requests[1], 2)] == ["one", "two"]
 
 
+@pytest.mark.rest_slow
 def test_a_model_that_uses_tools_for_ever_is_told_to_go_on_and_stopped(talk):
     endless = [Say(f"{n}.", calls=(use(ISSUE, title=str(n)),)) for n in range(MOST_USES + 1)]
     conversation, world = talk(*endless, Say("Bye."))
@@ -320,6 +325,7 @@ def test_a_client_that_leaves_while_a_tool_runs_ends_the_wait(pair, dialect):
     [[Say(fault=Status(529, "Overloaded.", retry_after=0))] * 3, [Say("Not all of it.", fault=Reset(bytes=40))]],
     ids=["refused", "broken"],
 )
+@pytest.mark.rest_slow
 def test_a_tool_is_not_run_again_for_a_reply_that_the_client_never_got(talk, failing):
     tools = shelf()
     asking = Say(calls=(use(ISSUE, title="It broke"),))
@@ -382,6 +388,7 @@ def test_a_toolbox_that_fails_leaves_the_conversation_as_it_is(talk):
 
 
 @pytest.mark.parametrize("how", ["flag", "header"])
+@pytest.mark.rest_slow
 def test_switched_off_nothing_is_offered(pair, dialect, stream, how):
     world = pair([Say("Hello.")], toolbox=shelf(), inject=how != "flag")
     talk = Talk(world.address, dialect, stream, headers={"x-hotset-window": "off"} if how == "header" else {})
@@ -391,6 +398,7 @@ def test_switched_off_nothing_is_offered(pair, dialect, stream, how):
     assert world.upstream.requests[0].body == talk.sent[0]
 
 
+@pytest.mark.rest_slow
 def test_what_is_different_about_a_turn_names_what_was_offered(talk):
     tools = shelf()
     conversation, world = talk(Say(calls=(Call(ISSUE, {"title": "x"}),)), Say("Done."), Say("Bye."), tools=tools)
@@ -432,6 +440,7 @@ def _deferring(dialect: str) -> list[dict[str, object]]:
     return [{"type": "tool_search"}, {"type": "function", "name": "read_file", "parameters": schema, "defer_loading": True}]
 
 
+@pytest.mark.rest_slow
 def test_a_tool_that_the_client_has_under_the_same_name_is_the_clients(pair, dialect, stream):
     own = Shelf(github=[create_issue])
     world = pair([Say(calls=(Call(ISSUE, {"title": "x"}),))], toolbox=own)
@@ -485,6 +494,7 @@ def _session(place, dialect: str, *, stream: bool) -> Talk:
 
 
 @pytest.mark.row("L3")
+@pytest.mark.rest_slow
 def test_a_restart_with_other_servers_in_mid_session_sends_the_same_prefix(tmp_path, dialect, stream):
     """And costs the same, to the token: the provider's cache never breaks."""
     with ScriptedUpstream(_script(), strict=True) as whole, _proxy(tmp_path / "whole", whole, shelf()) as proxy:
@@ -508,6 +518,7 @@ def test_a_restart_with_other_servers_in_mid_session_sends_the_same_prefix(tmp_p
     assert bill == whole.bill
 
 
+@pytest.mark.rest_slow
 def test_a_session_whose_first_reply_broke_off_keeps_what_it_was_offered(tmp_path, dialect):
     with ScriptedUpstream([Say("A long reply.", fault=Fin(0)), Say("Hello.")], strict=True) as upstream:
         with _proxy(tmp_path / "data", upstream, shelf()) as proxy:
@@ -535,6 +546,7 @@ def test_what_was_offered_is_kept_at_the_prompt_and_at_the_first_reply(talk):
         assert len(chains) == len(store.notes(Space("offer"), chains)) == 2
 
 
+@pytest.mark.rest_slow
 def test_two_proxies_over_one_store_offer_a_session_the_same(tmp_path, dialect):
     with contextlib.ExitStack() as stack:
         upstream = stack.enter_context(ScriptedUpstream(_script(), strict=True))
@@ -568,6 +580,7 @@ def test_what_a_tool_gave_comes_back_by_the_tools_name(talk):
     assert "Issue 17 is open: It broke" in by_words
 
 
+@pytest.mark.rest_slow
 def test_an_image_is_shown_where_results_can_carry_one_and_told_where_not(talk, dialect):
     data = base64.b64encode(_png(1200, 800) + bytes(range(256)) * 2400).decode()
 
@@ -626,6 +639,7 @@ def notes(tmp_path):
         yield toolbox
 
 
+@pytest.mark.rest_slow
 def test_a_server_keeps_its_state_through_a_conversation_and_its_end_is_told(pair, dialect, notes):
     world = pair(
         [

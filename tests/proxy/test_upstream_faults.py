@@ -59,6 +59,7 @@ def test_91_a_name_that_does_not_resolve_and_a_port_without_tls_are_502s(tmp_pat
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 408, 409, 413, 429, 500, 502, 503, 504, 529])
+@pytest.mark.rest_slow
 def test_92_an_error_status_reaches_the_client_as_it_is(pair, directly, dialect, code):
     script = [Say(fault=Status(code, "the provider's own words", retry_after=7 if code == 429 else None))]
     world = pair(script)
@@ -105,6 +106,7 @@ SAME = {
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("name", SAME)
+@pytest.mark.rest_slow
 def test_an_odd_stream_passes_byte_for_byte(pair, directly, dialect, name):
     script = [Say("some words, and then some more of them", thinking="let me see", fault=SAME[name])]
     world = pair(script)

@@ -121,6 +121,7 @@ def _left_alone(name: str, dialect: str) -> dict[str, object]:
 @pytest.mark.parametrize(
     "name", ["no-tools", "a-tool-of-our-name", "a-forced-tool", "no-tool-wanted", "a-structured-reply", "a-probe"]
 )
+@pytest.mark.rest_slow
 def test_what_leaves_no_room_for_our_tools_goes_out_byte_for_byte(pair, dialect, stream, name):
     world = pair([Say("Yes.")])
     body = Talk(world.address, dialect, stream, _left_alone(name, dialect), history=[{"role": "user", "content": "Well?"}]).body
@@ -233,6 +234,7 @@ class _Slow(RamStore):
 
 @pytest.mark.row("C9")
 @pytest.mark.parametrize("switch", ["header", "off"])
+@pytest.mark.rest_slow
 def test_switched_off_a_request_goes_out_before_it_is_counted_and_is_counted_all_the_same(pair, dialect, stream, switch):
     store = _Slow()
     settings = {"off": True} if switch == "off" else {}
@@ -256,6 +258,7 @@ def test_switched_off_a_request_goes_out_before_it_is_counted_and_is_counted_all
 
 
 @pytest.mark.parametrize("coding", ["zstd", "gzip"])
+@pytest.mark.rest_slow
 def test_a_compressed_request_is_planned_and_goes_out_plain(pair, dialect, stream, coding):
     world = pair([Say("Read.")], strict=True)
     talk = Talk(world.address, dialect, stream)
@@ -271,6 +274,7 @@ def test_a_compressed_request_is_planned_and_goes_out_plain(pair, dialect, strea
     assert len(request.body) < len(code())
 
 
+@pytest.mark.rest_slow
 def test_an_upstream_that_compresses_though_asked_not_to_is_read_all_the_same(pair, dialect, stream):
     script = [
         Say("Let me look.", calls=looking("a.py").calls, fault=Gzipped()),

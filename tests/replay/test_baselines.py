@@ -123,6 +123,7 @@ def test_the_usual_comparison_is_ours_and_every_baseline():
 @pytest.mark.parametrize("name", ROSTER)
 @settings(max_examples=15, deadline=None)
 @given(sizes=st.lists(st.integers(0, 6000), min_size=1, max_size=25), window=st.integers(500, 20_000))
+@pytest.mark.rest_slow
 def test_every_policy_shows_what_the_user_said_and_never_more_than_everything(name: str, sizes: list[int], window: int):
     conversation = only(talk([long_result(number, size) for number, size in enumerate(sizes)]))
     policy = ROSTER[name](conversation, Rules(_PRICE, window))

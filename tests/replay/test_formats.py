@@ -171,6 +171,7 @@ def test_a_recorded_session_reads_alike_in_all_three_dialects(tmp_path):
 
 @given(st.sampled_from(DialectName), st.integers(0, 2**32))
 @settings(max_examples=sample(60, 150), deadline=None)
+@pytest.mark.slow
 def test_every_result_in_a_valid_request_finds_the_call_it_answers(dialect, seed):
     body = conversation(dialect, Random(seed))
     DIALECTS[dialect].parse(body)
@@ -598,6 +599,7 @@ def test_a_folder_without_anything_to_read_is_told(tmp_path):
 
 @given(st.binary(max_size=400) | _NEAR_SESSIONS)
 @settings(max_examples=sample(100, 300), deadline=None)
+@pytest.mark.slow
 def test_no_file_makes_the_reader_fail_with_anything_but_bad_input(content):
     with TemporaryDirectory() as folder:
         path = _written(Path(folder), content)

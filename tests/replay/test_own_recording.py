@@ -16,6 +16,7 @@ from hotset.testing.recording import requests, session
 
 @pytest.mark.row("C7")
 @pytest.mark.parametrize("iterations", [16, 40])
+@pytest.mark.rest_slow
 def test_half_the_tokens_are_enough_and_what_later_calls_copy_is_there(tmp_path, iterations):
     last = list(requests(session(), DialectName.ANTHROPIC))[iterations]
     (tmp_path / "session.json").write_bytes(last)

@@ -159,6 +159,7 @@ def test_what_changes_while_the_cache_is_cold_breaks_no_prefix():
     assert (warm.prefix_breaks > 20, cold.prefix_breaks) == (True, 0)
 
 
+@pytest.mark.slow
 def test_ours_is_cheaper_than_full_history_on_a_long_session_and_stays_in_the_window():
     (gathered,) = gather([talk(_LONG)], _RULING)
     told = replay(gathered, ROSTER, _RULING, _clock()).policies

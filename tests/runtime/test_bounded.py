@@ -95,6 +95,7 @@ def test_a_session_is_served_again_once_its_work_has_ended(bounded, released):
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_threads_that_hang_are_replaced_until_there_are_too_many(bounded, released):
     async def run() -> None:
         for n in range(20):
@@ -124,6 +125,7 @@ def test_work_of_one_session_is_done_one_after_the_other_and_that_of_others_besi
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_a_call_waits_for_so_much_of_its_own_threads_cpu_and_not_for_what_others_use(released):
     async def run() -> None:
         pool = Bounded(LONG, cpu_seconds=0.2)
@@ -140,6 +142,7 @@ def test_a_call_waits_for_so_much_of_its_own_threads_cpu_and_not_for_what_others
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_work_that_never_ends_is_ended_by_its_own_checks_and_its_session_rests():
     async def run() -> None:
         pool = Bounded(LONG, cpu_seconds=0.05, most_cpu_seconds=0.2)

@@ -36,6 +36,7 @@ PACKERS = {"gzip": gzip.compress, "deflate": zlib.compress, "raw deflate": _raw_
 @pytest.mark.parametrize("name", PACKERS)
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 257, 1 << 16, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 3 << 20])
 @pytest.mark.parametrize("fill", ["zeros", "noise"])
+@pytest.mark.rest_slow
 def test_what_was_packed_is_unpacked_whatever_its_size(name, size, fill):
     data = bytes(size) if fill == "zeros" else os.urandom(size)
     coding = name.removeprefix("raw ")
@@ -62,6 +63,7 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.rest_slow
 def test_a_body_that_is_made_to_take_long_is_refused_in_no_time(name):
     pack, coding = ATTACKS[name]
     body = pack()

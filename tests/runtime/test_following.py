@@ -80,6 +80,7 @@ def last_request(upstream: ScriptedUpstream) -> str:
     return upstream.requests[-1].body.decode()
 
 
+@pytest.mark.slow
 def test_what_was_kept_a_moment_ago_is_found_at_once(world):
     talk, upstream, folder = world(
         Say("The zeppelin is grey."), searching("zeppelin"), Say("Grey."), Say("Fine."), searching("airship"), Say("Blue.")
@@ -97,6 +98,7 @@ def test_what_was_kept_a_moment_ago_is_found_at_once(world):
     assert "search_history" not in talk.wrote
 
 
+@pytest.mark.slow
 def test_an_index_that_is_deleted_while_it_is_used_is_made_again(world):
     talk, upstream, folder = world(Say("The zeppelin is grey."), Say("Yes."), searching("zeppelin"), Say("Grey."), Say("Bye."))
     talk.say("Hello.")
@@ -111,6 +113,7 @@ def test_an_index_that_is_deleted_while_it_is_used_is_made_again(world):
     assert wait(lambda: is_followed(folder))
 
 
+@pytest.mark.slow
 def test_without_a_usable_index_the_store_itself_is_looked_through(world, caplog):
     talk, upstream, folder = world(Say("The zeppelin is grey."), searching("zeppelin"), Say("Grey."), Say("Bye."))
     (folder / "index").write_text("this is no folder")
@@ -139,6 +142,7 @@ def test_switched_off_nothing_is_followed(tmp_path, search):
     assert not (tmp_path / "index").exists()
 
 
+@pytest.mark.slow
 def test_two_hotsets_over_one_folder_share_one_index(world):
     one, _, folder = world(Say("The zeppelin is grey."), Say("Bye."))
     two, upstream, _ = world(Say("Hi."), searching("zeppelin", "all"), Say("Grey."))
@@ -153,6 +157,7 @@ def test_two_hotsets_over_one_folder_share_one_index(world):
     assert wait(lambda: is_followed(folder))
 
 
+@pytest.mark.slow
 def test_a_program_that_uses_the_library_has_the_index_too(tmp_path):
     with hotset.open(tmp_path, data=tmp_path / "data") as memory:
         window = memory.window(model="claude-sonnet-5")
@@ -167,6 +172,7 @@ def test_a_program_that_uses_the_library_has_the_index_too(tmp_path):
         assert "The zeppelin is grey." in answer(Search("zeppelin", session="all"), store, Place(None), index=index).text
 
 
+@pytest.mark.slow
 def test_nothing_heavy_is_loaded_and_no_index_made_before_something_is_kept(tmp_path):
     script = (
         "import sys, hotset; memory = hotset.open(sys.argv[1], data=sys.argv[1] + '/data');"
@@ -325,6 +331,7 @@ def test_a_setting_that_makes_no_sense_is_told(tmp_path, said):
         load(environ={"HOTSET_CONFIG": str(file)})
 
 
+@pytest.mark.slow
 def test_the_model_finds_by_meaning_what_it_asks_for_in_other_words(world):
     talk, upstream, folder = world(Say("the vehicle's motor has failed"), searching("automobile engine"), Say("The motor."))
     talk.say("Hello.")

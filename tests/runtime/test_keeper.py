@@ -38,6 +38,7 @@ def test_a_deposit_stands_though_whoever_waited_for_it_has_gone(keeper):
     assert not keeper.busy
 
 
+@pytest.mark.slow
 def test_a_deposit_that_is_refused_is_told_to_whoever_waits_and_to_nobody_else(keeper):
     reply_to_nothing = Answered(TurnId("0" * 16), 1.0, Outcome.DONE, 200, b"{}", Reply())
     unheard: list[dict[str, object]] = []

@@ -118,6 +118,7 @@ factors = st.floats(0.5, 2.0)
     st.lists(st.tuples(st.integers(2000, 9000), st.integers(0, 30_000), factors), min_size=1, max_size=30),
     st.sampled_from([1, 128]),
 )
+@pytest.mark.slow
 def test_content_of_each_kind_is_counted_as_the_provider_counts_that_kind(parts: list[tuple[int, int, float]], step: int):
     """One factor for all of it would be off by as much as the kinds differ."""
     bills, truth = course([(shown, shown + left, factor) for shown, left, factor in parts], step)
@@ -191,6 +192,7 @@ def test_without_a_report_of_the_provider_s_nothing_counts():
 
 
 @given(st.lists(bills, max_size=30))
+@pytest.mark.slow
 def test_the_sessions_of_a_ledger_add_up_to_its_total(given: list[Bill]):
     ledger = ledger_of(*given)
     total, each = ledger.total(), [ledger.of(session) for session in ledger.sessions]
@@ -220,6 +222,7 @@ def test_the_sessions_of_a_ledger_add_up_to_its_total(given: list[Bill]):
 
 
 @given(st.lists(bills, max_size=30))
+@pytest.mark.slow
 def test_a_ledger_that_holds_few_books_comes_to_the_same(given: list[Bill]):
     """Where a session's bills come one behind the other: one that is billed again after its book was closed gets another book."""
     given = sorted(given, key=lambda bill: str(bill.session))

@@ -22,6 +22,7 @@ LARGE = "word " * 200_000
 
 
 @pytest.mark.parametrize("name", list(DialectName))
+@pytest.mark.rest_slow
 def test_a_conversation_that_grows_forks_and_is_edited_is_linked_as_one_that_is_seen_for_the_first_time(name):
     rng = random.Random(5)
     dialect, linked = FreshParser(name), Linked()
@@ -48,6 +49,7 @@ def test_what_was_linked_before_is_the_same_object():
     assert len(second) == 5
 
 
+@pytest.mark.slow
 def test_what_is_held_of_links_is_bounded():
     dialect, linked = FreshParser(DialectName.ANTHROPIC), Linked()
     for n in range(60):
@@ -85,6 +87,7 @@ def test_a_message_that_was_weighed_is_not_weighed_again_while_its_conversation_
     assert scales.lines(linked.of(request), request.model, {})[0] is first[0]
 
 
+@pytest.mark.slow
 def test_one_conversation_that_was_rewound_often_holds_no_more_than_it_says_and_is_weighed_as_before():
     dialect, linked, scales = DIALECTS[DialectName.ANTHROPIC], Linked(), Scales()
     for number in range(80):

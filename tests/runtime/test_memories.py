@@ -448,7 +448,7 @@ def test_whoever_asks_for_more_is_told_what_the_answers_before_did_not_tell(
     memories: Memories, store: Store, index: Index, clock: Clock
 ):
     told_many(store, clock() - DAY)
-    follow(store, index, time.monotonic() + 10)
+    follow(store, index, time.monotonic() + 120)
     index.fold()
     query = "which boats are painted red?"
     answers = [memories.recall(query, max_tokens=400, more=more) for more in range(4)]
@@ -466,7 +466,7 @@ def test_more_comes_to_an_end_when_everything_was_told(memories: Memories, store
     talk.turn("There were three girls and me at our table back home.", "Nice.")
     Talk(store, key="other", time=clock() - DAY).turn("My uncle paints the harbour each summer.", "Lovely.")
     query = "how many siblings do I have?"
-    follow(store, index, time.monotonic() + 10)
+    follow(store, index, time.monotonic() + 120)
     index.fold()
     first, second, third = (memories.recall(query, more=more) for more in range(3))
     assert "three girls" in first.text  # said where the others were found

@@ -23,7 +23,7 @@ def test_what_was_kept_after_the_index_last_looked_is_near_too(tmp_path: Path):
     with SqliteStore.open(tmp_path) as store, contextlib.closing(open_index(tmp_path)) as index:
         indexed = fact("The staging database listens on port 5432.", session="s1")
         keep(store, indexed)
-        follow_memories(store, index, time.monotonic() + 5)
+        follow_memories(store, index, time.monotonic() + 120)
         late = fact("The staging database listens on port 6543.", session="s2")
         keep(store, late)
         new = fact("The staging database listens on port 7654.", session="s3")

@@ -18,6 +18,7 @@ from hotset.nouns.message import DialectName
 from hotset.nouns.turn import TurnId
 from hotset.runtime.planning import Planner
 from hotset.testing import RamStore
+from hotset.testing.proxy import PATIENCE
 from hotset.window.toolbox_tools import FIND, USE
 from hotset.window.tools import OUR_TOOLS
 from tests.proxy.shelf import Shelf
@@ -53,7 +54,7 @@ class Line:
 
     def __init__(self, folder, store: RamStore, tools: Shelf, **config) -> None:
         settings = load(project=str(folder), data=str(folder), environ={})
-        self.planner = Planner(replace(settings, **config), tools=tools)
+        self.planner = Planner(replace(settings, **{"patience": PATIENCE, **config}), tools=tools)
         self.store = store
 
     def ask(self, request, now: float, reply: str = "", *, kept: bool = True):
@@ -229,7 +230,7 @@ def test_an_index_that_does_not_answer_costs_a_moment_and_the_ghosts(tmp_path, s
             hold.wait(30)
             return ()
 
-    line = Line(tmp_path, store, Hanging(github=[create_issue]))
+    line = Line(tmp_path, store, Hanging(github=[create_issue]), patience=1)
     first = line.ask(asked("Create an issue."), 1.0)
     second = line.ask(asked("Create an issue, please."), 2.0)
     hold.set()

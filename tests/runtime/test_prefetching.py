@@ -35,7 +35,7 @@ from tests.proxy.conftest import stopped
 from tests.proxy.talking import OURS, Talk, asked, assert_each_extends_the_one_before, read
 from tests.proxy.wire import DIALECTS
 
-PATIENT = Prefetch(mode=Prefetching.ON, excerpt=0.5, hint=0.4, seconds=1.0)
+PATIENT = Prefetch(mode=Prefetching.ON, excerpt=0.5, hint=0.4, seconds=30.0)
 """Offers what is likely, however busy the machine is that tests run on."""
 
 PATH = "src/shop/basket.py"
@@ -360,7 +360,7 @@ def _follow(folder: Path) -> None:
 
 def _offered(proxy: LocalProxy, dialect: str, upstream: ScriptedUpstream) -> tuple[Talk, int]:
     """The first conversation with an offer, and the number of its first request: the index is opened in the background."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     for number in range(10_000):
         talk = Talk(proxy.address, dialect)
         talk.say(f"{PROMPT} This is attempt {number}.")
@@ -373,6 +373,7 @@ def _offered(proxy: LocalProxy, dialect: str, upstream: ScriptedUpstream) -> tup
 
 @pytest.mark.row("V7")
 @pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.rest_slow
 def test_what_an_earlier_session_read_is_offered_by_the_proxy_and_outlives_it(serving, upstream, tmp_path, dialect):
     with serving() as proxy:
         _read_the_file(proxy, dialect)

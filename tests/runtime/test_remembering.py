@@ -49,7 +49,7 @@ class World:
 
     def look(self, wanted: Callable[[SqliteStore], Any]) -> Any:
         """What the store has to say, as soon as it has."""
-        until = time.monotonic() + 20
+        until = time.monotonic() + 120
         with contextlib.closing(SqliteStore.open(self.folder)) as store:
             while not (found := wanted(store)):
                 assert time.monotonic() < until, "it did not happen in time"

@@ -136,6 +136,7 @@ def test_a_small_model_writes_the_next_version_with_a_key_of_its_own(world, upst
         (Say(NOTES, fault=Hold(Gate())), "timeout"),
     ],
 )
+@pytest.mark.rest_slow
 def test_where_the_model_fails_the_rules_stand_and_the_failure_is_counted(world, reply, why):
     here = world([reply], summary=replace(SMALL, seconds=0.5))
     here.turn(10)
@@ -208,6 +209,7 @@ def test_stretches_are_summed_up_in_the_order_in_which_they_came(world):
     assert order == [(name, later) for name in ("talk_a", "talk_b", "talk_c") for later in (False, True)]
 
 
+@pytest.mark.slow
 def test_what_waits_is_bounded_and_what_found_no_room_is_due_again(world):
     gate = Gate()
     here = world(lambda _: Say(NOTES, fault=Hold(gate)), summary=SMALL)
@@ -281,6 +283,7 @@ def test_where_summaries_are_of_no_use_none_is_made(world, more):
 
 
 @pytest.mark.parametrize("dialect", DialectName)
+@pytest.mark.slow
 def test_the_recorded_session_is_summed_up_while_it_runs(tmp_path, dialect):
     with ScriptedUpstream(script(session())) as provider:
         urls = {"openai_url": provider.openai_url, "anthropic_url": provider.anthropic_url}

@@ -114,6 +114,7 @@ def test_what_cannot_be_unpacked_passes_but_for_its_latest_bytes(coding):
     assert tail.rest() == b"end"
 
 
+@pytest.mark.slow
 def test_a_bomb_is_not_unpacked():
     packed = gzip.compress(b"\0" * (64 << 20))
     tail = StreamTail(CHAT, "gzip")

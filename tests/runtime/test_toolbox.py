@@ -124,6 +124,7 @@ def test_the_first_call_starts_the_server_and_later_ones_find_it_running(place: 
     assert [event.detail["tool"] for event in place.events] == ["notes__add_note", "notes__read_note"]
 
 
+@pytest.mark.slow
 def test_thirty_servers_are_configured_and_two_are_used_so_two_run(place: Place, toolbox: Toolbox):
     place.serve(*(f"server{number}" for number in range(30)))
     toolbox.stock(60.0)
@@ -364,6 +365,7 @@ def test_a_denied_tool_is_neither_found_nor_called(place: Place, toolbox: Toolbo
 
 
 @pytest.mark.row("L5")
+@pytest.mark.slow
 def test_over_the_limit_the_least_recently_used_process_ends_and_a_pinned_one_never(tmp_path: Path):
     place = Place(tmp_path, settings="[tools]\nlimit = 2")
     place.serve("one", "two", "three", "four")
@@ -377,6 +379,7 @@ def test_over_the_limit_the_least_recently_used_process_ends_and_a_pinned_one_ne
         assert "two" not in {each.source for each in toolbox.running()}
 
 
+@pytest.mark.slow
 def test_whoever_asks_while_servers_are_asked_waits_for_their_answers_too(place: Place, toolbox: Toolbox):
     place.serve("notes")
     hold = place.folder / "notes" / "hold"
@@ -409,6 +412,7 @@ def test_a_tool_that_a_running_server_has_since_a_moment_ago_is_there(place: Pla
     assert toolbox.use("notes__read_aloud", {"title": "a"}, session="one").text == "b"
 
 
+@pytest.mark.slow
 def test_a_server_that_takes_longer_than_anybody_waits_is_found_as_soon_as_it_has_told_its_tools(tmp_path: Path):
     place = Place(tmp_path, settings="[tools]\nlist_seconds = 1\ncall_seconds = 30")
     place.serve("notes")

@@ -164,6 +164,7 @@ def _read(piece: str) -> bytes:
 
 
 @pytest.mark.parametrize("unit", ["%41", "Z2hwX", "cookie: ", "/hooks/", "password is ", "密码是", "password: |\n ", " -u a:'"])
+@pytest.mark.slow
 def test_a_long_line_of_what_begins_them_is_no_trouble(unit: str):
     text = unit * (2**17 // len(unit))
     assert seal(text).text.count("\n") == text.count("\n")

@@ -41,6 +41,7 @@ def test_json_with_a_secret_in_it_is_still_json():
                 json.loads(line)
 
 
+@pytest.mark.slow
 def test_plain_code_gives_less_than_one_false_alarm_in_twenty_kilobytes():
     paths = sysconfig.get_paths()
     files = [*Path(paths["stdlib"]).glob("*.py")]
@@ -237,6 +238,7 @@ def test_sealed_text_has_no_more_secrets(text):
         "Bearer x",
     ],
 )
+@pytest.mark.rest_slow
 def test_a_long_line_of_what_begins_secrets_is_no_trouble(unit):
     text = unit * (2**18 // len(unit))
 

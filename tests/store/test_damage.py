@@ -94,6 +94,7 @@ def whole(tmp_path_factory):
 
 @pytest.mark.row("V1")
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.slow
 def test_of_400_flipped_bits_none_gives_other_bytes_and_each_that_is_felt_is_reported(tmp_path, whole, seed):
     rows, content = whole
     rng = random.Random(seed)
@@ -226,6 +227,7 @@ def test_a_truncated_file_is_told_and_what_is_left_is_saved(tmp_path, whole, kee
 
 
 @pytest.mark.parametrize("seed", range(5))
+@pytest.mark.rest_slow
 def test_zeroed_pages_are_told_and_the_rest_is_saved(tmp_path, whole, seed):
     rows, content = whole
     rng = random.Random(seed)
@@ -258,6 +260,7 @@ def test_a_repair_of_a_whole_store_changes_nothing(tmp_path, whole):
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in folder.iterdir())
 
 
+@pytest.mark.slow
 def test_a_repair_reads_the_wal_too_also_a_damaged_one(tmp_path):
     rows = _crashed(tmp_path / "live", tmp_path / "a")
     shutil.copytree(tmp_path / "a", tmp_path / "b")
@@ -377,6 +380,7 @@ def test_without_its_shm_a_crashed_store_is_whole_and_without_its_wal_it_still_o
 
 
 @pytest.mark.parametrize("foreign", ["of another store", "of another program", "of noise"])
+@pytest.mark.rest_slow
 def test_a_foreign_wal_is_refused_or_ignored(tmp_path, foreign):
     rows = _fill(tmp_path / "s")
     before = (tmp_path / "s" / "store.db").read_bytes()

@@ -51,6 +51,7 @@ def _all_there(store, acknowledged):
 
 
 @pytest.mark.row("V1")
+@pytest.mark.slow
 def test_a_full_disk_loses_nothing_and_service_returns_with_the_room(tmp_path):
     with _small_disk(tmp_path / "disk", 12 * _MIB) as disk:
         (disk / "others").write_bytes(bytes(5 * _MIB))
@@ -112,6 +113,7 @@ def test_the_ballast_really_takes_room(tmp_path):
     ("name", "error"),
     [("write", apsw.SQLITE_IOERR_WRITE), ("sync", apsw.SQLITE_IOERR_FSYNC), ("full", apsw.SQLITE_FULL)],
 )
+@pytest.mark.slow
 def test_whichever_write_fails_no_answer_is_wrong(tmp_path, name, error, for_ever):
     """The n-th change of the disk fails, for every n until one run meets no fault."""
     disk = FailingDisk(apsw.exception_for(error))
@@ -126,7 +128,7 @@ def test_whichever_write_fails_no_answer_is_wrong(tmp_path, name, error, for_eve
         for number in range(4):
             content = f"{n}:{number} ".encode() * 300
             try:
-                note = store.keep(Noted(session, "a", Kind.FINDING, content, 1.0)).result(timeout=5)
+                note = store.keep(Noted(session, "a", Kind.FINDING, content, 1.0)).result(timeout=120)
             except StoreFailed:
                 refused += 1
             else:

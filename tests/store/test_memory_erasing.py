@@ -38,6 +38,7 @@ def _traces(store, memory, mark):
 
 
 @pytest.mark.parametrize("seed", range(sample(2, of=4)))
+@pytest.mark.slow
 def test_no_file_holds_the_words_of_what_was_erased(tmp_path, seed):
     """In any order: a file in which rows were moved about must not keep copies of them."""
     rng = random.Random(seed)

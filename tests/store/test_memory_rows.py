@@ -91,6 +91,7 @@ def _deposit(store, act, memory, other, number):  # noqa: PLR0911 - one case a k
 
 @given(_STEPS, _STEPS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
 def test_whatever_is_remembered_both_stores_hold_the_same(tmp_path_factory, steps, elsewhere):
     with SqliteStore.open(tmp_path_factory.mktemp("s") / "s", _TUNING) as store:
         ram, other = RamStore(), RamStore()
@@ -113,6 +114,7 @@ def test_whatever_is_remembered_both_stores_hold_the_same(tmp_path_factory, step
 
 @given(_STEPS, _STEPS)
 @settings(max_examples=60, deadline=None)
+@pytest.mark.slow
 def test_two_stores_that_take_in_each_other_lose_no_words_and_keep_what_held(one, other):
     stores = RamStore(), RamStore()
     for store, steps in zip(stores, (one, other), strict=True):

@@ -95,6 +95,7 @@ def _live(store, turns, life, model):
 
 @given(_life, _life, _lines)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
 def test_whatever_is_decided_a_table_is_what_a_simple_model_says_now_and_as_of_any_turn(tmp_path_factory, life, later, lines):
     with SqliteStore.open(tmp_path_factory.mktemp("s") / "s", _TUNING) as sqlite:
         for store in (sqlite, RamStore()):

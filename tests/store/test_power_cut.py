@@ -89,6 +89,7 @@ def _form(store, chain):
 
 @pytest.mark.row("V1")
 @pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.slow
 def test_nothing_acknowledged_is_lost_in_300_power_cuts(tmp_path, seed):
     images, acknowledged = _live_through_cuts(tmp_path, seed, 100, "FULL")
     assert len(images) == 100
@@ -96,6 +97,7 @@ def test_nothing_acknowledged_is_lost_in_300_power_cuts(tmp_path, seed):
         assert _survived(image, acknowledged[:count]) == ""
 
 
+@pytest.mark.slow
 def test_the_same_cuts_do_lose_something_where_commits_are_not_synced(tmp_path):
     """The control: a simulation that cannot fail would prove nothing."""
     images, acknowledged = _live_through_cuts(tmp_path, 1, 100, "NORMAL")

@@ -33,6 +33,7 @@ def _report(process):
 
 
 @pytest.mark.row("V1")
+@pytest.mark.slow
 def test_nothing_acknowledged_is_lost_in_200_kills(tmp_path):
     processes = [_start("killed", tmp_path / f"store-{seed}", seed, 100) for seed in (1, 2)]
     reports = [_report(process) for process in processes]
@@ -44,6 +45,7 @@ def test_nothing_acknowledged_is_lost_in_200_kills(tmp_path):
     assert statistics.median(reopened) < 100
 
 
+@pytest.mark.slow
 def test_eight_processes_share_a_new_folder_without_a_lock_error(tmp_path):
     report = _report(_start("shared", tmp_path / "store", 8, 500))
     assert report["errors"] == []

@@ -43,6 +43,7 @@ def taken_in(store: Store, lines: bytes) -> Store:
 
 
 @pytest.mark.row("V17")
+@pytest.mark.slow
 def test_four_hundred_secrets_stay_behind(opens):
     secrets = planted(seed=11, n=430)
     store = opens("here")

@@ -94,6 +94,7 @@ def _live(store, steps):  # noqa: C901, PLR0912 - one case a kind of step
 
 @given(_STEPS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
 def test_whatever_conversations_do_both_stores_hold_the_same(tmp_path_factory, steps):
     with SqliteStore.open(tmp_path_factory.mktemp("s") / "s", _TUNING) as store:
         rows = _live(store, steps)

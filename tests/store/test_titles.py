@@ -131,6 +131,7 @@ def test_reminders_before_behind_and_around_a_prompt_are_not_its_title():
 
 
 @pytest.mark.parametrize("text", ["<a>" * 30_000, "<task>" * 30_000, "```\n" * 30_000, "<a></a>" * 30_000, '"' * 60_000])
+@pytest.mark.rest_slow
 def test_a_title_is_made_in_bounded_time(text):
     began = time.process_time()
 

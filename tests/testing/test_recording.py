@@ -94,6 +94,7 @@ def _conversation(dialect, body):
 
 
 @every_dialect
+@pytest.mark.rest_slow
 def test_each_request_extends_the_one_before(dialect):
     bodies = [json.loads(body) for body in requests(session(), dialect)]
     assert len(bodies) == len(session().replies)

@@ -62,6 +62,7 @@ def test_a_status_speaks_openais_error_language(dialect):
 
 
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529])
+@pytest.mark.rest_slow
 def test_the_sdks_raise_what_each_status_means(code):
     with ScriptedUpstream(lambda _: Say(fault=Status(code, "So it is."))) as upstream:
         with anthropic.Anthropic(base_url=upstream.anthropic_url, api_key="k", max_retries=0) as claude:
@@ -188,6 +189,7 @@ def test_data_may_be_spread_over_lines(dialect):
 
 
 @every_dialect
+@pytest.mark.rest_slow
 def test_one_event_may_be_huge(dialect):
     huge = told(HugeEvent(3_000_000), dialect)
     assert max(len(data) for _, data in huge.events) > 3_000_000

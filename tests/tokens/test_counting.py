@@ -75,6 +75,7 @@ def test_counts_that_openai_has_published_are_met(text, cl100k, o200k):
 
 
 @pytest.mark.parametrize("text", SAMPLES)
+@pytest.mark.rest_slow
 def test_samples_count_as_the_reference_counts_them(reference, text):
     encoding, counted = reference
     assert count(text, encoding) == counted(text)
@@ -114,6 +115,7 @@ FRAGMENTS = st.sampled_from(
 
 @settings(deadline=None, max_examples=60)
 @given(fragments=st.lists(FRAGMENTS, min_size=20, max_size=200), times=st.integers(5, 60))
+@pytest.mark.slow
 def test_a_long_text_is_counted_in_pieces_that_add_up(reference, fragments, times):
     encoding, counted = reference
     text = "".join(fragments) * times
@@ -126,6 +128,7 @@ def test_a_slash_behind_a_line_end_stays_with_the_signs_before_it(reference):
     assert count(text, encoding) == counted(text)
 
 
+@pytest.mark.slow
 def test_real_files_count_as_the_reference_counts_them(reference):
     encoding, counted = reference
     text = "\n".join(path.read_text("utf-8") for path in sorted(Path(hotset.__file__).parent.rglob("*.py")))
@@ -135,6 +138,7 @@ def test_real_files_count_as_the_reference_counts_them(reference):
 
 @settings(deadline=None)
 @given(words=st.lists(st.from_regex(r"[a-z]{1,12}", fullmatch=True), min_size=2, max_size=50), cut=st.integers(1, 49))
+@pytest.mark.slow
 def test_counts_add_up_where_a_word_ends(words, cut):
     front, back = " ".join(words[:cut]), "".join(f" {word}" for word in words[cut:])
     assert count(front + back) == count(front) + count(back)
@@ -157,6 +161,7 @@ def test_the_text_of_special_tokens_is_plain_text(text):
 
 
 @pytest.mark.parametrize("sign", ["a", "A", " ", "\n", "!", "世", "\u2003", " \n", "aB1 ", "'"])
+@pytest.mark.rest_slow
 def test_a_megabyte_of_anything_is_counted_in_bounded_time(sign):
     warm()
     text = (sign * 1_000_000)[:1_000_000]

@@ -37,6 +37,7 @@ def test_a_family_starts_with_what_is_known_of_it(model, ratio):
 
 
 @given(true=st.floats(0.6, 2.8), estimated=st.lists(st.integers(2_000, 200_000), min_size=60, max_size=80))
+@pytest.mark.slow
 def test_steady_reports_are_learned_however_far_they_are_from_the_prior(true, estimated):
     learned = after(prior("claude-opus-5"), [(tokens, round(tokens * true)) for tokens in [*estimated, *[50_000] * 60]])
     assert learned.ratio == pytest.approx(true, rel=0.03)

@@ -18,6 +18,7 @@ from hotset.window.weighing import by_message, weigh
 from tests.window.talk import Talk, code, moment, piece
 
 
+@pytest.mark.slow
 def test_batches_stay_rare_however_long_the_work_goes_on():
     """Logs that only grew would fill the window in the end, and each batch would make less room than the one before."""
     talk, knobs = Talk().user("Do it."), Knobs(window=8000)
@@ -51,6 +52,7 @@ def test_steps_that_are_shorter_than_their_log_leave_with_a_reference_alone():
 @pytest.mark.parametrize(
     ("now", "head", "cause"), [(1000.0, "last", Cause.PAYS), (9000.0, "last", Cause.COLD), (1000.0, "elsewhere", Cause.REWOUND)]
 )
+@pytest.mark.rest_slow
 def test_a_row_says_why_its_page_left(now, head, cause):
     talk = Talk().user("Do it.")
     for n in range(60):

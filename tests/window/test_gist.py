@@ -63,6 +63,7 @@ def test_no_planted_secret_is_in_a_gist():
         assert not each.remains("\n".join((*told.keywords, *told.entities, *told.files))), each.kind
 
 
+@pytest.mark.slow
 def test_a_secret_that_is_cut_by_what_is_looked_at_is_in_no_gist():
     before = b"a line of text\n" * 3000
     for start in range(32 * 1024 - 24, 32 * 1024):

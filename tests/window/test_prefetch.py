@@ -77,6 +77,7 @@ def test_an_offer_keeps_its_bounds_whatever_was_found(found, free, mode):
 
 
 @given(entries)
+@pytest.mark.slow
 def test_the_same_finds_make_the_same_offer_in_whichever_order_they_come(found):
     every = list({each.id: each for each in found}.values())
     (one,) = hits(*every)

@@ -457,6 +457,7 @@ def test_a_question_finds_its_passage_in_a_file_of_one_line():
 @pytest.mark.parametrize(
     "how", [Symbol("x"), Rows(((1, 3),)), JsonPath("$..x"), Question("x class def")], ids=lambda how: type(how).__name__
 )
+@pytest.mark.rest_slow
 def test_no_text_takes_long(unit, how):
     text = unit * (400_000 // len(unit)) + "x"
     begun = time.process_time()
@@ -486,6 +487,7 @@ _texts = st.one_of(
 
 @settings(max_examples=sample(150, 400), deadline=None)
 @given(_texts, _hows, st.integers(1, 200))
+@pytest.mark.slow
 def test_no_slice_is_larger_than_its_budget_and_every_cut_is_told(text, how, room):
     made = sliced(text, how, room)
 

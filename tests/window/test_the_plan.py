@@ -65,6 +65,7 @@ knobs = st.builds(
 @pytest.mark.row("V4")
 @settings(deadline=None, max_examples=sample(60, 150))
 @given(conversations(), knobs)
+@pytest.mark.slow
 def test_every_page_is_shown_whole_or_names_what_brings_it_back_and_what_people_said_is_never_touched(talk, knobs):
     made = _planned(talk, knobs)
 
@@ -93,6 +94,7 @@ def _says_all(text: bytes, piece: Piece) -> bool:
 @pytest.mark.row("X3")
 @settings(deadline=None, max_examples=sample(40, 100))
 @given(conversations(), knobs)
+@pytest.mark.slow
 def test_a_plan_is_the_same_anywhere_and_planning_what_was_sent_changes_nothing(talk, knobs):
     made = _planned(talk, knobs)
     assert made == _planned(talk, knobs)
@@ -107,6 +109,7 @@ def test_a_plan_is_the_same_anywhere_and_planning_what_was_sent_changes_nothing(
 @pytest.mark.row("X3")
 @settings(deadline=None, max_examples=60)
 @given(conversations(), st.data())
+@pytest.mark.slow
 def test_a_form_once_given_changes_only_when_pages_leave(talk, data):
     growing = Talk()
     forms: dict[Spot, bytes] = {}
@@ -120,6 +123,7 @@ def test_a_form_once_given_changes_only_when_pages_leave(talk, data):
         growing.sent(made)
 
 
+@pytest.mark.slow
 def test_the_window_is_never_exceeded_however_long_the_work_goes_on():
     talk, knobs = Talk().user("Do it."), Knobs(window=8000)
     for n in range(150):
@@ -237,6 +241,7 @@ def test_pages_leave_early_only_where_the_price_says_that_it_pays():
 
 
 @pytest.mark.row("C6")
+@pytest.mark.slow
 def test_a_thousand_pages_that_were_planned_before_are_not_looked_into_again():
     talk = Talk().user("Do it.")
     for n in range(500):

@@ -70,10 +70,15 @@ class Bounded:
     """The threads. All methods are for one event loop, but for `close`."""
 
     def __init__(
-        self, seconds: float = _SECONDS, cpu_seconds: float = _CPU_SECONDS, most_cpu_seconds: float = _MOST_CPU_SECONDS
+        self,
+        seconds: float = _SECONDS,
+        cpu_seconds: float = _CPU_SECONDS,
+        most_cpu_seconds: float = _MOST_CPU_SECONDS,
+        *,
+        patience: float = 1.0,
     ) -> None:
-        self._seconds = seconds
-        self._cpu = (cpu_seconds, most_cpu_seconds)
+        self._seconds = seconds * patience
+        self._cpu = (cpu_seconds * patience, most_cpu_seconds * patience)
         self._waiting: dict[str, deque[_Job]] = {}
         self._running: dict[str, _Job] = {}
         self._resting: Lru[str, float] = Lru(count=_MOST_RESTING)

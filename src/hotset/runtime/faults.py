@@ -59,6 +59,7 @@ class Faults:
     """Has the index, once there is one."""
     using: Using | None = None
     """The toolbox, where there is one."""
+    patience: float = 1.0
     ours: Ours = field(init=False)
     """The tools that we answer."""
     outgoing: Request = field(init=False)
@@ -216,7 +217,7 @@ class Faults:
         index = self.follower.index if self.follower else None
         asked = replace(wanted, max_tokens=min(wanted.max_tokens, room))
         sees_images = sees(self.outgoing.model) and self.dialect.carries_images
-        return wanted, retrieval.answer(asked, self.store, here, index=index, sees=sees_images)
+        return wanted, retrieval.answer(asked, self.store, here, index=index, sees=sees_images, patience=self.patience)
 
     def _tell(self, call: OwnCall, wanted: Retrieval | None, got: Retrieved | None, here: Place, now: float) -> None:
         again = got is not None and any(self._had_left(spot) for spot in got.spots)

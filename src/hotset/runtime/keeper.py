@@ -30,9 +30,10 @@ _MOST_STUCK_BYTES = 64 << 20
 
 
 class Keeper:
-    def __init__(self, open_store: Callable[[], Store], monotonic: Callable[[], float]) -> None:
+    def __init__(self, open_store: Callable[[], Store], monotonic: Callable[[], float], patience: float = 1.0) -> None:
         self._open = open_store
         self._monotonic = monotonic
+        self._slow = _SLOW_SECONDS * patience
         self._store: Store | None = None
         self._tried = -_REOPEN_SECONDS
         self._failure = ""
@@ -42,7 +43,7 @@ class Keeper:
         """When each deposit that is not kept yet was handed over, the oldest first."""
         self._waiting_bytes = 0
         """Of requests and replies that are not kept yet."""
-        self._moved = -_SLOW_SECONDS
+        self._moved = -self._slow
         """When a deposit was last kept, or refused."""
         self._events: deque[Event] = deque(maxlen=_MOST_EVENTS)
         """Events that could not be kept yet."""
@@ -155,7 +156,7 @@ class Keeper:
 
     def _stuck(self) -> bool:
         oldest = next(iter(self._under_way.values()), None)
-        return oldest is not None and self._monotonic() - max(oldest, self._moved) > _SLOW_SECONDS
+        return oldest is not None and self._monotonic() - max(oldest, self._moved) > self._slow
 
     def _retell(self) -> None:
         while self._events and self._store is not None:

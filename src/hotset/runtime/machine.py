@@ -122,10 +122,14 @@ class Machine:
         opening = partial(open_index, self.config.folder, self.config.embedding) if self.config.search else None
         self.follower = Follower(opening, self.keeper, self.background)
         self.keeper.pages_came = self._pages_came
-        self.prefetcher = Prefetcher(lambda: self.follower.index)
+        self.prefetcher = Prefetcher(lambda: self.follower.index, patience=self.config.patience)
         self.memories = Memories(self.config, self._opened, lambda: self.follower.index, self.clock)
         chosen = self.config.memory
-        self.reminding = Reminding(self.memories, chosen) if chosen.enabled and chosen.offer and not self.config.off else None
+        self.reminding = (
+            Reminding(self.memories, chosen, patience=self.config.patience)
+            if chosen.enabled and chosen.offer and not self.config.off
+            else None
+        )
         summing = replace(self.config.summary, every=0) if self.config.off else self.config.summary
         asking = partial(ask_about, chosen=summing, wire=self.wire, dialects=self.dialects)
         writer = Writer(summing.model, asking) if summing.model else None
@@ -150,10 +154,11 @@ class Machine:
         bounded: Bounded | None = None,
         clock: Callable[[], float] = time.time,
     ) -> Machine:
-        keeper = Keeper(open_store, time.monotonic)
+        keeper = Keeper(open_store, time.monotonic, config.patience)
         keeper.open()
         tools = toolbox or _toolbox(config, whose)
-        machine = cls(config, wire, keeper, clock, sleep, bounded=bounded or Bounded(), toolbox=tools)
+        bounded = bounded or Bounded(patience=config.patience)
+        machine = cls(config, wire, keeper, clock, sleep, bounded=bounded, toolbox=tools)
         machine.gister.nudge()  # what the last run did not get to
         if config.knobs_for("").prefetch.mode is not Prefetching.OFF:
             machine.follower.nudge()  # opens the index: the first prompt may find something already

@@ -81,8 +81,8 @@ class Memories:
         what is asked in the name of a session is.
         """
         self._ground = Ground(config, store, index, clock)
-        knobs = config.knobs_for("").memory
-        self._telling = Telling(self._ground.folder, index, clock, knobs=knobs, logged=logged)
+        knobs, patience = config.knobs_for("").memory, config.patience
+        self._telling = Telling(self._ground.folder, index, clock, knobs=knobs, logged=logged, patience=patience)
         self.continuity = Continuity(
             config.project, self._ground.store, self._ground.clock, self._ground.folder / "continuity.json"
         )
@@ -140,7 +140,7 @@ class Memories:
             talk=not wanted,
             session=SessionId(session) if session else None,
             most=most,
-            deadline=SECONDS,
+            deadline=SECONDS * self._ground.config.patience,
         )
         store = self._ground.open()
         self._ground.index_them(store)

@@ -122,12 +122,14 @@ class Telling:
         *,
         knobs: MemoryKnobs,
         logged: bool = True,
+        patience: float = 1.0,
     ) -> None:
         self._folder = folder
         self._index = index
         self._clock = clock
         self._logged = logged
         self._knobs = knobs
+        self._seconds = SECONDS * patience
         self.masses = Masses(folder)
         self._file: OverviewFile | None = None
 
@@ -221,7 +223,7 @@ class Telling:
         found: list[Recalled] = []
 
         def find(words: str) -> Sequence[Recalled]:
-            asking = Asking(words, self._clock(), task=wanted, deadline=SECONDS, advice=self._knobs.advice)
+            asking = Asking(words, self._clock(), task=wanted, deadline=self._seconds, advice=self._knobs.advice)
             found[:] = recall(asking, self._index(), store, from_dict(shape.weights)).items
             return found
 

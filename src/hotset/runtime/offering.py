@@ -160,10 +160,11 @@ class Decided:
 class Offering:
     """Safe to use from several threads."""
 
-    def __init__(self, tools: Tools | None, ghosts: int) -> None:
+    def __init__(self, tools: Tools | None, ghosts: int, patience: float = 1.0) -> None:
         """`ghosts` is how many tools of the library may stand in a session's list."""
         self.tools = tools
         self._ghosts = ghosts
+        self._seconds = _FIND_SECONDS * patience
         self._known: Lru[Chain, Offer] = Lru(count=_MOST_KNOWN)
         """By the message at which it is kept; nothing for lines that began without."""
         self._warm: Lru[bytes, tuple[Offer, float]] = Lru(count=_MOST_KNOWN)
@@ -273,7 +274,7 @@ class Offering:
         if finding is None:
             return (), ""
         try:
-            return finding.result(_FIND_SECONDS), ""
+            return finding.result(self._seconds), ""
         except TimeoutError:
             return (), "looking for tools took too long"
         except Exception as error:  # fail open: the session begins without ghosts, and can search for tools itself

@@ -211,7 +211,7 @@ class Planner:
         reminding: Reminding | None = None,
     ) -> None:
         self._config = config
-        self.offering = Offering(tools, config.tooling.ghosts)
+        self.offering = Offering(tools, config.tooling.ghosts, config.patience)
         self.deferrals = Deferrals(config)
         self._prefetcher = prefetcher if config.knobs_for("").prefetch.mode is not Prefetching.OFF else None
         self._reminding = reminding

@@ -86,8 +86,11 @@ class _Race:
 class Prefetcher:
     """Safe to use from several threads."""
 
-    def __init__(self, index: Callable[[], Index | None], monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, index: Callable[[], Index | None], monotonic: Callable[[], float] = time.monotonic, patience: float = 1.0
+    ) -> None:
         """`index` gives it once it is open."""
+        self._patience = patience
         self._index = index
         self._monotonic = monotonic
         self._pool = DeadlinePool(_THREADS, "hotset-prefetch")
@@ -101,8 +104,9 @@ class Prefetcher:
         index = self._index()
         if knobs.mode is Prefetching.OFF or index is None or scene.free <= 0 or not asked.text.strip():
             return None
-        working = self._pool.submit_if_free(lambda: _made(asked, list(self._found(index, asked, knobs)), scene, knobs))
-        return self._result(working, knobs.seconds)
+        patient = msgspec.structs.replace(knobs, seconds=knobs.seconds * self._patience)
+        working = self._pool.submit_if_free(lambda: _made(asked, list(self._found(index, asked, patient)), scene, knobs))
+        return self._result(working, patient.seconds)
 
     def race(self, reply: Chain, said: str, now: float, knobs: Prefetch) -> None:
         """A reply with calls has left: what they will want next is looked for while they run. Nobody waits for it."""
@@ -110,7 +114,7 @@ class Prefetcher:
         if knobs.mode is Prefetching.OFF or not knobs.racing or index is None:
             return
         asked = Prompt(said, now)
-        racing = msgspec.structs.replace(knobs, seconds=_RACE_SECONDS)
+        racing = msgspec.structs.replace(knobs, seconds=_RACE_SECONDS * self._patience)
         finding = self._pool.submit_if_free(lambda: list(self._found(index, asked, racing)))
         if finding is None:
             return
@@ -122,7 +126,8 @@ class Prefetcher:
         if race is None or not race.finding.done() or race.finding.exception() is not None or scene.free <= 0:
             return None
         found = race.finding.result()
-        return self._result(self._pool.submit_if_free(lambda: _made(race.asked, found, scene, knobs)), knobs.seconds)
+        working = self._pool.submit_if_free(lambda: _made(race.asked, found, scene, knobs))
+        return self._result(working, knobs.seconds * self._patience)
 
     def judged(self, links: Sequence[Link], hidden: Mapping[Chain, Hidden]) -> tuple[Judged, ...]:
         """The verdicts that a request makes possible. Each is told once."""

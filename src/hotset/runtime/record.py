@@ -29,7 +29,6 @@ KEEPING = "keep a turn"
 _PATIENCE_SECONDS = 2.0
 """How long a call waits in all for request and reply to be on disk: two group commits, a few milliseconds each."""
 
-_LATE = f"not on disk within {_PATIENCE_SECONDS:.0f} s; kept as soon as the store takes it"
 _LONGEST_REASON = 300
 _SMALL = 16 << 10  # below this, reading on the event loop is faster than a trip to a thread
 
@@ -47,7 +46,7 @@ class Record:
         self._trouble = ""
         self._told = ""
         """The trouble that the client was told of."""
-        self._patience = _PATIENCE_SECONDS
+        self._patience = _PATIENCE_SECONDS * machine.config.patience
         self._late = False
         self._stopped: float | None = None
         """When the event came that tells how the reply ended."""
@@ -99,7 +98,7 @@ class Record:
     async def ref(self, seconds: float) -> TurnRef | None:
         """The turn's place in the store, as soon as it has one; None where it has none in time."""
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds * self._machine.config.patience):
                 await self._kept.wait()
         except TimeoutError:
             return None
@@ -197,11 +196,16 @@ class Record:
     def _is_late(self) -> None:
         """The call goes on before it is on disk, and says so once."""
         keeper = self._machine.keeper
-        reason = f"store: {keeper.trouble}" if keeper.store is None else keeper.trouble or _LATE
+        reason = f"store: {keeper.trouble}" if keeper.store is None else keeper.trouble or self._lateness
         if not self._late and self._trouble != reason:
             self._machine.tally.late += 1
             self.bypassed(reason)
         self._late, self._patience = True, 0.0
+
+    @property
+    def _lateness(self) -> str:
+        seconds = _PATIENCE_SECONDS * self._machine.config.patience
+        return f"not on disk within {seconds:.0f} s; kept as soon as the store takes it"
 
     async def _until_kept(self, keeping: asyncio.Task[None]) -> None:
         """Waits for a commit, but not for a store that is known to be down or stuck."""

@@ -56,10 +56,17 @@ class Reminded:
 class Reminding:
     """Safe to use from several threads."""
 
-    def __init__(self, memories: Memories, chosen: Remembering, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        memories: Memories,
+        chosen: Remembering,
+        monotonic: Callable[[], float] = time.monotonic,
+        patience: float = 1.0,
+    ) -> None:
         self._memories = memories
         self._chosen = chosen
         self._monotonic = monotonic
+        self._ready_seconds = _READY_SECONDS * patience
         self._warming: Future[None] | None = None
         self._searches = DeadlinePool(1, "hotset-remind")
         self._nothing_until = 0.0
@@ -81,7 +88,7 @@ class Reminding:
         if not asked.strip() or scene.free <= 0 or (opens and self.is_quick):
             return None
         if self._warming is not None:
-            wait((self._warming,), _READY_SECONDS)
+            wait((self._warming,), self._ready_seconds)
             self._warming = None  # whatever became of it: nobody waits for it twice
         working = self._searches.submit_if_free(lambda: self._made(asked, scene, opens))
         if working is None:

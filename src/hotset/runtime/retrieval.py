@@ -61,6 +61,7 @@ def answer(
     *,
     index: Index | None = None,
     seconds: float = SECONDS,
+    patience: float = 1.0,
     clock: Callable[[], float] = time.monotonic,
     count: Count = tokens.count,
     sees: bool = False,
@@ -69,7 +70,7 @@ def answer(
 
     `sees` says that images can be given along with the text, and that the model can look at them.
     """
-    deadline = Deadline(clock, clock() + seconds)
+    deadline = Deadline(clock, clock() + seconds * patience, patience)
     try:
         match call:
             case Retrieve() if (memory := _remembered(call.id, store)) is not None:

@@ -57,7 +57,7 @@ def _caught_up(store: Store, index: Index, deadline: Deadline) -> int:
 
 def _find(query: Query, store: Store, index: Index, deadline: Deadline, fits: Callable[[Page], bool]) -> Finds:
     left = deadline.share(_FINDING_SHARE).at - deadline.clock()
-    timed = replace(query, deadline=max(0.0, min(_FINDING_SECONDS, left)))
+    timed = replace(query, deadline=max(0.0, min(_FINDING_SECONDS * deadline.patience, left)))
     return find(timed, store, index, fits, deadline.clock)
 
 

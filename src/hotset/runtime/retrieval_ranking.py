@@ -26,6 +26,8 @@ class Deadline:
 
     clock: Callable[[], float]
     at: float
+    patience: float = 1.0
+    """How many times as long as usual it is."""
 
     @property
     def passed(self) -> bool:
@@ -34,7 +36,7 @@ class Deadline:
     def share(self, part: float) -> Deadline:
         """A part of what is left of it."""
         now = self.clock()
-        return Deadline(self.clock, now + (self.at - now) * part)
+        return Deadline(self.clock, now + (self.at - now) * part, self.patience)
 
 
 @dataclass(frozen=True, slots=True)

@@ -260,7 +260,9 @@ class Sending:
         machine.planner.went_out(prepared)
         note_checkpoints(prepared, record, machine)
         self.call, self.prepared = outgoing, prepared
-        self.faults = Faults(prepared, dialect, store, queue, machine.follower, self._using(prepared, agent))
+        self.faults = Faults(
+            prepared, dialect, store, queue, machine.follower, self._using(prepared, agent), machine.config.patience
+        )
         if not off:  # what went out as it came has no forms: its turn stays without a plan
             made = prepared.plan
             offered = self._of_turn(prepared.decided.notes)
@@ -294,6 +296,7 @@ class Sending:
             offered={spec.name: spec for spec in prepared.specs},
             session=prepared.links[0].chain,
             again=self.machine.unheard.take(prepared.head, self.machine.clock()),
+            patience=self.machine.config.patience,
         )
 
     async def _remembered(self, reminded: Reminded) -> None:
@@ -313,7 +316,7 @@ class Sending:
     async def _kept(self, deposit: Deposit) -> bool:
         try:
             keeping = self.machine.keeper.hand_over(deposit)
-            await asyncio.wait({keeping}, timeout=_PLACE_SECONDS)
+            await asyncio.wait({keeping}, timeout=_PLACE_SECONDS * self.machine.config.patience)
         except HotsetError:
             return False
         return keeping.done() and not keeping.cancelled() and keeping.exception() is None

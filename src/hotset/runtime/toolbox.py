@@ -342,7 +342,7 @@ class Toolbox:
     def _fitting(self, query: str, limit: int, only: Sequence[str], session: str) -> Fitting:
         (_, finding), knobs = self._opened(), self._config.knobs_for("").toolbox
         most = max(1, min(limit, MOST_FOUND))
-        matches = finding.find(query, 2 * most, only=only, deadline=_FIND_SECONDS)
+        matches = finding.find(query, 2 * most, only=only, deadline=_FIND_SECONDS * self._config.patience)
         near = self.graph.boost(self._sessions.used(session)) if session else {}
         ranked = sorted(matches, key=lambda match: -(match.score + knobs.together * near.get(match.name, 0.0)))
         running = self._pool.loaded() if self._pool is not None else frozenset[str]()

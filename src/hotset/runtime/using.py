@@ -98,6 +98,7 @@ class Using:
     again: Done = field(default_factory=dict)
     """What was done before for the same request, in a turn that its client never heard of."""
     done: Done = field(default_factory=dict)
+    patience: float = 1.0
 
     async def answer(self, asked: Asked) -> Answer:
         call = asked.call
@@ -131,7 +132,7 @@ class Using:
             return self.tools.told(found.ghosts, room, found.waiting), found.ghosts
 
         try:
-            async with asyncio.timeout(_FIND_SECONDS):
+            async with asyncio.timeout(_FIND_SECONDS * self.patience):
                 told, ghosts = await asyncio.to_thread(find)
         except TimeoutError:
             error: HotsetError | str = "looking for tools took too long; go on without"

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from code_project import GRAMMARS, RamIndex, run, write
 
 from hotset.index.local import LocalIndex
@@ -32,6 +33,7 @@ def _killed(root: Path, data: Path, after: float) -> None:
     process.stdout.close()
 
 
+@pytest.mark.slow
 def test_an_index_run_that_is_killed_again_and_again_ends_as_if_it_had_not_been(root, data, tmp_path, parsers) -> None:
     chance = random.Random(5)
     write(root, {f"d{at % 9}/f{at}.py": _content(at, 0) for at in range(250)})

@@ -80,6 +80,7 @@ def _edit(root: Path, what: str, name: str, more: str) -> None:
 @pytest.mark.row("V3")
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(rounds=st.lists(_edits, min_size=1, max_size=4), partly=st.booleans())
+@pytest.mark.slow
 def test_after_any_edits_the_index_is_what_it_would_be_from_scratch(rounds, partly, parsers) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "project"

@@ -310,6 +310,7 @@ def test_80_what_may_not_be_read_is_named_in_every_run_until_it_can_be(root, dat
     assert indexed == ["closed.txt", "closed/a.txt", "good.txt"]
 
 
+@pytest.mark.slow
 def test_81_ten_thousand_files_of_nothing_are_counted(root, data, parsers) -> None:
     for at in range(100):
         (root / f"d{at}").mkdir()

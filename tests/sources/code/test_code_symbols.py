@@ -66,6 +66,7 @@ _SOURCES = {
 
 @pytest.mark.row("V3")
 @pytest.mark.parametrize("name", _SOURCES)
+@pytest.mark.rest_slow
 def test_symbols_are_told_with_scope_signature_lines_and_comment(name: str, parsers: Parsers) -> None:
     source, expected = _SOURCES[name]
     found = parsers.symbols(source, LANGUAGES[name])

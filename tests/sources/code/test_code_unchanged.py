@@ -236,6 +236,7 @@ _EDITS = st.lists(
 
 @given(edits=_EDITS)
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
 def test_where_nothing_is_said_to_have_changed_an_index_made_anew_knows_the_same(edits, parsers: Parsers) -> None:
     with tempfile.TemporaryDirectory(prefix="hotset-test-") as place:
         made = Bakery(Path(place) / "project", Path(place) / "data", parsers)

@@ -102,6 +102,7 @@ _lists = st.lists(
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_lists, st.text(max_size=20))
+@pytest.mark.slow
 def test_putting_any_list_twice_changes_nothing(tmp_path_factory, listed, instructions):
     catalogue = Catalogue(tmp_path_factory.mktemp("tools"))
     first = catalogue.put(server(), listed, instructions=instructions)
@@ -462,6 +463,7 @@ def test_everything_is_private_to_its_owner(catalogue, tmp_path):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
 
 
+@pytest.mark.slow
 def test_a_file_cut_at_any_byte_is_set_aside_and_told_and_the_others_work(catalogue, tmp_path):
     catalogue.put(server(), [tool("read_file")])
     catalogue.put(server("web"), [tool("search", "web")])
@@ -533,6 +535,7 @@ def test_a_text_that_somebody_wrote_into_the_file_is_not_accepted(catalogue, tmp
     assert catalogue.get("files__read_file").state is State.READY
 
 
+@pytest.mark.slow
 def test_processes_that_put_and_approve_at_once_lose_nothing(catalogue, tmp_path):
     names, many = ("a", "b", "c"), 6
     owns = [f"{name}{number}" for name in names for number in range(many)]

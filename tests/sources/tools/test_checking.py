@@ -297,6 +297,7 @@ _schemas = st.recursive(
 
 @settings(max_examples=50, deadline=None)
 @given(st.dictionaries(st.text(max_size=8), _schemas, max_size=12), st.text(max_size=400), st.integers(20, 400))
+@pytest.mark.slow
 def test_a_tool_never_takes_more_room_than_it_was_given_and_says_what_was_left_out(properties, said, room):
     given_ = tool(
         "t", parameters={"type": "object", "properties": properties, "required": list(properties)[:2]}, description=said

@@ -202,6 +202,7 @@ def test_a_tool_keeps_its_strongest_edges_only(graph, tmp_path):
 
 
 @given(sessions, st.lists(st.tuples(names, names), max_size=6))
+@pytest.mark.slow
 def test_what_is_written_is_what_was_learned(used, needs):
     net = Net(NOW)
     for each in used:
@@ -221,6 +222,7 @@ def by_name(net: Net) -> list[Edge]:
     return sorted(net.edges(), key=lambda edge: (edge.one, edge.other))
 
 
+@pytest.mark.slow
 def test_two_processes_that_learn_at_once_lose_nothing(tmp_path):
     code = (
         "import sys; from pathlib import Path; from hotset.sources.tools.graph import Graph\n"

@@ -96,6 +96,7 @@ def test_more_calls_never_lower_the_score(calls, more, ago):
 
 
 @given(any_life(), times)
+@pytest.mark.slow
 def test_a_clock_that_went_back_makes_nothing_older(life, now):
     future = max(life.born, life.last_used or 0)
 
@@ -217,6 +218,7 @@ def test_active_tools_go_by_score_and_of_equal_score_those_never_used_first():
 
 @pytest.mark.row("D4")
 @given(lives, times)
+@pytest.mark.slow
 def test_who_goes_is_one_order_of_all_that_may_go(given_lives, now):
     order = evictable(given_lives, now)
 

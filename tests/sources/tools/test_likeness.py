@@ -29,6 +29,7 @@ def test_what_is_answered_is_what_the_words_of_name_and_text_say():
 
 @given(_TEXTS, st.lists(st.tuples(_TEXTS, _TEXTS), max_size=5))
 @settings(max_examples=50, deadline=None)
+@pytest.mark.slow
 def test_each_tool_is_judged_by_itself_and_nothing_at_all_is_no_trouble(asked, tools):
     together = _LIKENING.of(asked, tools)
     assert len(together) == len(tools)

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import msgspec
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from shop import tool
@@ -32,6 +33,7 @@ def shuffled(value, draw):
 
 @settings(max_examples=40, deadline=None)
 @given(_schemas, st.data())
+@pytest.mark.slow
 def test_the_order_of_keys_and_white_space_are_no_change(schema, data):
     one = tool("t", parameters=schema)
     other = replace(one, parameters=json.dumps(shuffled(schema, data.draw), indent=2).encode())

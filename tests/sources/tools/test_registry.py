@@ -381,6 +381,7 @@ def test_damage_after_damage_is_kept_side_by_side(registry):
 @pytest.mark.parametrize(
     "plant", [lambda path, other: path.symlink_to(other), lambda path, _: os.mkfifo(path), lambda path, _: path.mkdir()]
 )
+@pytest.mark.rest_slow
 def test_what_is_no_file_is_set_aside_and_never_followed(registry, tmp_path, plant):
     other = tmp_path / "other.json"
     other.write_text('{"tools": {"evil": {}}}')
@@ -410,6 +411,7 @@ def test_two_processes_that_use_tools_at_once_lose_no_use(tmp_path):
 
 
 @pytest.mark.row("D5")
+@pytest.mark.slow
 def test_a_process_that_is_killed_in_mid_write_costs_nothing_that_was_written(tmp_path):
     chance = random.Random(7)
     written = 0

@@ -68,6 +68,7 @@ def test_every_line_is_the_source_s_or_marked_as_ours(sample, room):
 
 @settings(max_examples=sample(100, 300), deadline=None)
 @given(text=texts, origin=origins, room=st.integers(-5, 3000))
+@pytest.mark.slow
 def test_any_text_gets_a_preview_that_keeps_to_its_room_and_to_its_source(text, origin, room):
     found = preview(text, origin, room)
     if found is None:
@@ -184,6 +185,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.slow
 def test_no_text_takes_long(name):
     start = process_time()
     for command in ("\n" * 16_000, "a" * 16_000, "a=" * 8_000, "; " * 8_000):
@@ -191,6 +193,7 @@ def test_no_text_takes_long(name):
     assert process_time() - start < 20  # it takes one on a calm machine; a bomb would take minutes
 
 
+@pytest.mark.slow
 def test_the_same_text_gets_the_same_preview_in_another_process():
     """Hash seeds differ between processes; previews must not."""
     code = (

@@ -275,6 +275,7 @@ def test_objects_in_an_object_are_rows_too():
         max_leaves=60,
     )
 )
+@pytest.mark.slow
 def test_any_json_has_rows_or_has_none(value):
     raw = json.dumps(value).encode()
     for table in (records(raw), records_of([raw.decode()] * 15)):

@@ -44,7 +44,7 @@ def doctor(chosen: Chosen, as_json: bool) -> int:
 def examine(config: Config, env: Mapping[str, str]) -> list[Finding]:
     """What every check finds, for an agent with this environment."""
     address = read_note(config.folder)
-    scene = Scene(config, env, time.time(), address, ask(address) if address else None)
+    scene = Scene(config, env, time.time(), address, ask(address, patience=config.patience) if address else None)
     return [finding for check in _CHECKS for finding in check(scene)]
 
 

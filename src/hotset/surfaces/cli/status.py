@@ -91,7 +91,7 @@ def status(chosen: Chosen, as_json: bool) -> None:
     """Is a proxy serving this project, since when, what went through it, how much is kept, and how the window does."""
     config = chosen.config()
     address = read_note(config.folder)
-    said = ask(address) if address else None
+    said = ask(address, patience=config.patience) if address else None
     kept, indexed, trouble = _kept(config, (said or {}).get("index", ()))
     on_disk = _bytes_below(config.folder)
     if as_json:

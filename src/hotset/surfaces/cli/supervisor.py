@@ -42,7 +42,7 @@ _LOG_MOST = 1 << 20
 def running(config: Config) -> Address | None:
     """The proxy that serves this project now."""
     note = read_note(config.folder)
-    return note if note is not None and ask(note) is not None else None
+    return note if note is not None and ask(note, patience=config.patience) is not None else None
 
 
 class ProxySupervisor:
@@ -185,12 +185,13 @@ class ProxySupervisor:
 
     def _announced(self, proxy: subprocess.Popen[bytes], ready: Path) -> Address:
         """Where the proxy serves, once it does. Raises `HotsetError`."""
-        deadline = time.monotonic() + _START_SECONDS
+        seconds = _START_SECONDS * self._config.patience
+        deadline = time.monotonic() + seconds
         while not ready.exists():
             if proxy.poll() is not None:
                 raise HotsetError(f"the proxy did not start: {_last_line(self.log)} (all of it: {self.log})")
             if time.monotonic() > deadline or self._over.wait(_POLL_SECONDS):
-                raise HotsetError(f"the proxy did not answer within {_START_SECONDS:.0f} s; see {self.log}")
+                raise HotsetError(f"the proxy did not answer within {seconds:.0f} s; see {self.log}")
         announced = urlsplit(str(msgspec.json.decode(ready.read_bytes(), type=dict[str, str | int])["anthropic_base_url"]))
         ready.unlink()
         note = read_note(self._config.folder)

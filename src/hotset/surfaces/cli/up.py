@@ -65,7 +65,7 @@ def up(
         anthropic_url=anthropic_url,
         **switches.settings(),
     )
-    if port is None and (note := read_note(config.folder)) and ask(note):
+    if port is None and (note := read_note(config.folder)) and ask(note, patience=config.patience):
         say(f"a proxy of {config.project} serves already (process {note.pid})", quiet=chosen.quiet)
         _tell_how_to_connect(note, quiet=chosen.quiet)
         return FOUND

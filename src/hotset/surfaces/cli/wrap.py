@@ -93,7 +93,7 @@ def _run(chosen: Chosen, config: Config, command: tuple[str, ...], proxy: ProxyS
     setup = set_up(command, root, os.environ, _hosts(config))
     if not chosen.quiet:
         _tell(setup, config, root)
-    before = ask(proxy.address)
+    before = ask(proxy.address, patience=config.patience)
     for name, url in (before or {}).get("upstreams", {}).items():
         if name in config.upstreams and config.upstreams[name].url != url:
             say(f"hotset: the proxy that serves sends {name} to {url}; to change that, start it again", quiet=chosen.quiet)
@@ -102,7 +102,7 @@ def _run(chosen: Chosen, config: Config, command: tuple[str, ...], proxy: ProxyS
             say(f"hotset: the proxy that serves has {setting} = {value}; to change that, start it again", quiet=chosen.quiet)
     env = {**os.environ, **setup.changed}
     code = _play(setup.command, env)
-    after = _settled(proxy.address)
+    after = _settled(proxy.address, config.patience)
     if before is not None and after is not None and not chosen.quiet:
         counted = proxy.restarts == 0
         arrived, kept, bypassed = (after[name] - before[name] * counted for name in ("requests", "kept", "bypassed"))
@@ -112,10 +112,10 @@ def _run(chosen: Chosen, config: Config, command: tuple[str, ...], proxy: ProxyS
     return code
 
 
-def _settled(note: Address) -> dict[str, Any] | None:
+def _settled(note: Address, patience: float) -> dict[str, Any] | None:
     """What the proxy says when the agent's last reply is on disk as well: a millisecond after its end, as a rule."""
-    deadline = time.monotonic() + _SETTLE_SECONDS
-    while (status := ask(note)) is not None and status.get("keeping") and time.monotonic() < deadline:
+    deadline = time.monotonic() + _SETTLE_SECONDS * patience
+    while (status := ask(note, patience=patience)) is not None and status.get("keeping") and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
     return status
 

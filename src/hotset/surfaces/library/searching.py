@@ -75,8 +75,10 @@ class Searching:
 
     def _pages(self, wanted: Wanted, store: Store, room: int) -> Retrieved:
         kind = Kind(wanted.kind) if wanted.kind else None
-        here = Place(None, knobs=self._engine.config.knobs_for("").history)
-        return retrieval.answer(Search(wanted.query, kind, wanted.session, room), store, here, index=self._index(store))
+        config = self._engine.config
+        here, wait = Place(None, knobs=config.knobs_for("").history), config.patience
+        search = Search(wanted.query, kind, wanted.session, room)
+        return retrieval.answer(search, store, here, index=self._index(store), patience=wait)
 
     def _index(self, store: Store) -> Index | None:
         """For what was said; a question makes none where nothing is kept. What is not in it yet follows in the background."""
@@ -101,7 +103,7 @@ class Searching:
                 if time.monotonic() - self._looked > _LOOK_AGAIN_SECONDS:
                     list(catch_up(config.project, config.folder, index))
                     self._looked = time.monotonic()
-                told = tell_code(index, Query(wanted.query, only, _MOST_HITS, _SECONDS), room)
+                told = tell_code(index, Query(wanted.query, only, _MOST_HITS, _SECONDS * config.patience), room)
         except (HotsetError, OSError) as error:  # what was said is found all the same
             return _nothing(f"[hotset: the files cannot be searched ({type(error).__name__}); see: hotset index --status]")
         text = clipped(told.text, room, count)

@@ -54,6 +54,10 @@ class Project:
                 self._index.search(Query("warm"))
 
     @property
+    def patience(self) -> float:
+        return self._config.patience
+
+    @property
     def root(self) -> Path:
         """The folder of its files. Raises `NotFound` while nobody has allowed that they are read."""
         if not self._allowed:

@@ -105,7 +105,9 @@ def _search_code(project: Project, given: Arguments) -> Said:
     if path.startswith("/"):
         raise Malformed(f"search_code: {path[:80]!r} is not below the project's folder; give a path like src/ or src/**/*.py")
     only = Filter(kinds=frozenset({language} if language else ()), path=path)
-    told = tell_code(index, Query(query, only, _MOST_HITS, _SECONDS), most, "get_file(path, lines) shows any of them")
+    told = tell_code(
+        index, Query(query, only, _MOST_HITS, _SECONDS * project.patience), most, "get_file(path, lines) shows any of them"
+    )
     index.touch([hit.entry.id for hit in told.hits.hits[:3]])
     return Said(told.text, failed=bool(told.hits.lacking and not told.hits.hits))
 
@@ -151,6 +153,6 @@ def _recall(project: Project, name: str, given: Mapping[str, Any], _session: str
         here = Place(project.session(session), knobs=project.knobs)
     if isinstance(call, Retrieve) and isinstance(call.how, Regex) and (why := refused(call.how.pattern)):
         raise Malformed(f"{name}: {why}")
-    told = answer(call, project.store, here, index=project.said)
+    told = answer(call, project.store, here, index=project.said, patience=project.patience)
     project.store.keep(event_of(name, call, told, here, time.time()))  # nobody waits for the audit
     return Said(told.text, failed=told.failed)

@@ -113,9 +113,9 @@ def read_note(folder: Path) -> Address | None:
         return None
 
 
-def ask(address: Address, path: str = "hotset/status") -> dict[str, Any] | None:
+def ask(address: Address, path: str = "hotset/status", *, patience: float = 1.0) -> dict[str, Any] | None:
     """What the proxy at this address says of itself; None where it does not answer or is another one."""
-    connection = http.client.HTTPConnection(HOST, address.port, timeout=_ASK_SECONDS)
+    connection = http.client.HTTPConnection(HOST, address.port, timeout=_ASK_SECONDS * patience)
     try:
         connection.request("GET", f"/{address.token}/{path}")
         response = connection.getresponse()

@@ -18,7 +18,7 @@ from hotset.testing.upstream.script import Script
 from hotset.testing.upstream.shape import Act
 
 _HOST = "127.0.0.1"
-_PATIENCE = 10.0  # seconds a test waits before it is told what did not happen
+_PATIENCE = 120.0  # seconds a test waits before it is told what did not happen
 
 
 class ScriptedUpstream:

@@ -79,6 +79,7 @@ def is_ours_alone(text: str, made: list[Memory], heads: int = 1) -> bool:
 
 
 @given(memories(), hostile)
+@pytest.mark.slow
 def test_the_index_has_one_marker_and_one_line_of_topics(made, query):
     told = told_index(overview(a_store(*made)), Arrangement(), NOW, query=query, max_tokens=400)
     assert is_ours_alone(told.text, made)
@@ -87,6 +88,7 @@ def test_the_index_has_one_marker_and_one_line_of_topics(made, query):
 
 
 @given(memories(), st.booleans())
+@pytest.mark.slow
 def test_each_line_of_a_timeline_is_a_heading_or_ends_with_the_id_of_its_memory(made, split):
     told = told_timeline(overview(a_store(*made)), Arrangement(split=split), NOW, max_tokens=2000)
     assert is_ours_alone(told.text, made)

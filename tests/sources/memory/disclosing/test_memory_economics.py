@@ -304,6 +304,7 @@ def test_memory_that_was_asked_for_or_is_too_young_to_judge_is_not_bypassed(chan
 
 
 @given(some_memories(12), st.permutations(list(Remedy)), st.data())
+@pytest.mark.slow
 def test_whatever_is_done_nothing_gets_dearer_and_everything_stays_readable(memories: list[Memory], remedies, data):
     store = a_store(*memories)
     glance = overview(store)

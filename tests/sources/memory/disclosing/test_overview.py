@@ -43,6 +43,7 @@ def told(seen: Overview) -> tuple[int, int, dict[str, int], dict[str, int]]:
 
 
 @given(st.data())
+@pytest.mark.slow
 def test_it_counts_what_is_active_now_however_often_memories_changed_and_whenever_it_looked(data: st.DataObject):
     store = RamStore()
     seen: Overview | None = None

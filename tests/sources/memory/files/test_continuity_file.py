@@ -132,6 +132,7 @@ def test_the_draft_of_a_process_that_was_killed_is_swept_away(tmp_path: Path):
     assert _names(tmp_path) == [NAME]
 
 
+@pytest.mark.slow
 def test_processes_that_write_at_once_lose_nothing_of_a_person_or_of_each_other(tmp_path: Path):
     (tmp_path / NAME).write_text("# Ours\n\na person's line\n")
     script = (

@@ -45,6 +45,7 @@ _KEPT = tuple(each for each in Standing if each is not Standing.FORGOTTEN)
 
 @given(some(_KEPT), st.data())
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40)
+@pytest.mark.slow
 def test_what_is_written_is_read_back_as_it_was(memories, data):
     links = _links(data, memories)
     with TemporaryDirectory() as folder:
@@ -56,6 +57,7 @@ def test_what_is_written_is_read_back_as_it_was(memories, data):
 
 @given(some(_KEPT), st.data())
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40)
+@pytest.mark.slow
 def test_an_export_brings_nothing_new_to_its_own_store_and_all_to_another_one_once(memories, data):
     home = holding(memories, _links(data, memories))
     with TemporaryDirectory() as folder:

@@ -23,6 +23,7 @@ _SHOWN = (Standing.ACTIVE, Standing.CANDIDATE, Standing.SUPERSEDED)
 
 
 @given(st.lists(memories(_SHOWN), max_size=4, unique_by=lambda memory: memory.id), st.sampled_from(["\n", "\r\n", "\n\n"]))
+@pytest.mark.slow
 def test_a_page_tells_what_its_memories_say_whatever_they_say(written, ends):
     page = "# Facts\n\n" + "\n".join(map(entry_text, written))
     if ends == "\n\n":  # some editors keep markers and lists apart
@@ -36,6 +37,7 @@ def test_a_page_tells_what_its_memories_say_whatever_they_say(written, ends):
 
 @given(some())
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=30)
+@pytest.mark.slow
 def test_an_export_that_nobody_edited_changes_nothing(written):
     store = holding(written)
     shown = [memory for memory in written if memory.standing in _SHOWN]

@@ -215,6 +215,7 @@ def undisturbed(tmp_path_factory):
 
 
 @pytest.mark.parametrize("commits", [1, 3, 5, random.Random(3).randrange(6, 9)])
+@pytest.mark.slow
 def test_killed_at_any_moment_and_begun_again_it_comes_to_the_same(undisturbed, tmp_path, commits):
     fresh, wanted = undisturbed
     folder = tmp_path / "store"

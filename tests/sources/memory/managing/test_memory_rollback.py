@@ -58,6 +58,7 @@ def poisoned(store):
     return {each.id for each in (*bad, *lies)}
 
 
+@pytest.mark.slow
 def test_200_memories_of_one_bad_place_among_2000_go_with_what_was_derived_from_them_and_nothing_else_does(tmp_path):
     with SqliteStore.open(tmp_path, Tuning(ballast_bytes=4096)) as store:
         bad = poisoned(store)

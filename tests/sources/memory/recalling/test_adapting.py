@@ -48,12 +48,14 @@ def test_weights_move_to_what_is_of_use_in_this_store_and_serve_recalls_that_nob
     assert _first_is_good(others, found.weights) > _first_is_good(others, DEFAULTS) + 0.1
 
 
+@pytest.mark.slow
 def test_where_anything_is_read_the_weights_stay_in_at_least_95_of_100_stores():
     kept = sum(adapt(recalls(seed, 60, None, candidates=8), DEFAULTS, seed).weights == DEFAULTS for seed in range(100))
 
     assert kept >= 95
 
 
+@pytest.mark.slow
 def test_where_the_defaults_are_right_they_stay():
     kept = sum(adapt(recalls(seed, 80, DEFAULTS, candidates=8), DEFAULTS, seed).weights == DEFAULTS for seed in range(40))
 

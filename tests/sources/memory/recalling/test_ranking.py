@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +40,7 @@ _settings = st.builds(
 
 
 @given(_candidates, _settings)
+@pytest.mark.slow
 def test_every_signal_is_between_0_and_1_and_has_a_weight(candidates, setting):
     for found in first_signals({each.key: each for each in candidates}, setting).values():
         assert set(found) <= set(SIGNALS)
@@ -46,6 +48,7 @@ def test_every_signal_is_between_0_and_1_and_has_a_weight(candidates, setting):
 
 
 @given(_candidates, _settings, st.randoms())
+@pytest.mark.slow
 def test_the_order_does_not_depend_on_the_order_of_the_candidates(candidates, setting, chance: random.Random):
     shuffled = chance.sample(candidates, len(candidates))
 
@@ -55,6 +58,7 @@ def test_the_order_does_not_depend_on_the_order_of_the_candidates(candidates, se
 
 
 @given(_candidates, _settings)
+@pytest.mark.slow
 def test_a_score_is_the_sum_of_signals_times_weights(candidates, setting):
     signals = first_signals({each.key: each for each in candidates}, setting)
     weights = DEFAULT.as_dict()

@@ -116,6 +116,7 @@ def test_what_was_written_is_private_and_whole(folder):
 
 
 @pytest.mark.parametrize("name", PATHS)
+@pytest.mark.slow
 def test_no_name_leads_anywhere_else(folder, tmp_path, name):
     (tmp_path / "word_count.py").write_text("precious")
     create(folder, "kept_here", CODE.replace("word_count", "kept_here"))

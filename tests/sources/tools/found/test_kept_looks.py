@@ -88,6 +88,7 @@ def test_a_skill_that_left_leaves_the_file_when_it_is_next_written(place):
     assert b"About PDF files." not in place.file.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_file_that_is_damaged_or_of_another_parser_is_as_good_as_none(place):
     first, _ = place.looked()
     whole = place.file.read_bytes()

@@ -292,6 +292,7 @@ def test_a_server_gets_the_headers_of_its_configuration_and_none_of_the_environm
     assert {name for headers in sent for name in headers} <= allowed | {"mcp-session-id", "mcp-protocol-version", "mcp-method"}
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_is_given_up_and_told_so(tmp_path):
     free = threading.Event()
 

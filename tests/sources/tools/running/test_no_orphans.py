@@ -18,6 +18,7 @@ WITH_TESTS = {**os.environ, "PYTHONPATH": os.pathsep.join((str(KILLED.parent), s
 
 
 @pytest.mark.parametrize(("who", "rounds"), [("hotset", 10), ("warden", 3), ("guard", 3)])
+@pytest.mark.slow
 def test_nothing_is_left_of_a_program_that_was_killed_in_the_midst_of_it(tmp_path, who, rounds):
     command = [sys.executable, str(KILLED), str(tmp_path), who, str(rounds)]
     said = subprocess.run(command, capture_output=True, text=True, env=WITH_TESTS, timeout=240, check=False)

@@ -190,6 +190,7 @@ def test_an_idle_process_ends_and_one_that_is_used_often_is_kept_longer(tmp_path
         assert ends(starts(tmp_path / "folder-1")[0])
 
 
+@pytest.mark.slow
 def test_an_idle_process_ends_by_itself_and_so_does_the_thread_when_nothing_runs(tmp_path):
     with pool(tmp_path, structs.replace(QUICK, idle_seconds=0), linger=0) as servers:
         servers.call(plain(tmp_path), "echo", {"text": "x"})
@@ -244,6 +245,7 @@ def test_a_process_that_died_while_nobody_used_it_is_started_again_for_the_next_
         assert len(starts(tmp_path)) == 2
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_is_given_up_and_the_others_go_on(tmp_path):
     hanging, other = sources(tmp_path, 2)
     with pool(tmp_path, Tooling(call_seconds=2)) as servers, ThreadPoolExecutor(1) as threads:
@@ -256,6 +258,7 @@ def test_a_server_that_hangs_is_given_up_and_the_others_go_on(tmp_path):
         assert "hanging" not in servers.troubles()
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_twice_in_a_row_is_replaced(tmp_path):
     with pool(tmp_path, Tooling(call_seconds=1.5)) as servers:
         for counted in ("1", "2"):
@@ -291,6 +294,7 @@ def test_a_broken_source_fails_with_its_traceback_and_works_at_the_next_call_whe
         assert servers.troubles() == {}
 
 
+@pytest.mark.slow
 def test_a_source_that_fails_again_and_again_is_left_alone_for_longer_and_longer_and_then_tried_once(tmp_path):
     clock = Clock()
     broken = plain(tmp_path, "plain", "broken")
@@ -350,6 +354,7 @@ def test_a_source_that_is_only_read_has_nothing_to_run(tmp_path):
         servers.call(Source("read", Origin.SKILL), "echo", {})
 
 
+@pytest.mark.slow
 def test_stopping_a_source_ends_its_calls_too(tmp_path):
     fifo = a_fifo(tmp_path)
     with pool(tmp_path) as servers, ThreadPoolExecutor(1) as threads:
@@ -407,6 +412,7 @@ def test_closing_ends_everything_and_what_comes_later_is_refused(tmp_path):
         servers.call(many[0], "echo", {"text": "x"})
 
 
+@pytest.mark.slow
 def test_closing_in_mid_call_ends_the_call(tmp_path):
     fifo = a_fifo(tmp_path)
     servers = Pool(QUICK, project=tmp_path)

@@ -50,6 +50,7 @@ def sdk():
 
 
 @pytest.mark.parametrize("known", ["", MODERN])
+@pytest.mark.slow
 def test_a_server_of_the_official_sdk_is_understood_in_both_eras(known):
     async def use(session):
         listed = await session.list_tools(SECONDS)
@@ -199,6 +200,7 @@ def test_a_server_that_ends_in_mid_call_is_gone_and_says_why(tmp_path):
     "result",
     [{"content": "words"}, {"content": ["words"]}, {"content": [], "isError": "yes"}, {"content": None}, [], "words", 5, True],
 )
+@pytest.mark.rest_slow
 def test_a_result_that_the_protocol_does_not_know_is_told_as_such(tmp_path, result):
     with pytest.raises(NotUnderstood):
         with_session(plain(tmp_path), calls(("strange", {"result": result})))
@@ -211,6 +213,7 @@ def test_a_tool_that_wants_to_ask_a_person_first_fails_and_says_so(tmp_path):
     assert "ask a person" in text(returned)
 
 
+@pytest.mark.slow
 def test_a_tool_that_wants_to_be_called_again_is_until_it_is_done_or_will_never_be(tmp_path):
     wants = {"resultType": "input_required", "requestState": "again"}
     done, never = with_session(plain(tmp_path, "plain", "modern"), calls(("later", {}), ("strange", {"result": wants})))
@@ -229,6 +232,7 @@ def test_text_that_is_half_an_emoji_or_no_text_at_all_arrives_readable(tmp_path)
     assert (block["text"], block["x"]) == ("? \ufffd", None)
 
 
+@pytest.mark.slow
 def test_a_large_result_comes_whole_and_one_beyond_all_measure_ends_the_server(tmp_path):
     async def use(session):
         large = await session.call("huge", {"size": 20 << 20}, SECONDS)

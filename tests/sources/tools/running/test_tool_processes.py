@@ -60,6 +60,7 @@ def test_a_message_of_two_megabytes_goes_there_and_back_whole(tmp_path):
     st.lists(st.integers(1, 9), max_size=40),
     st.booleans(),
 )
+@pytest.mark.slow
 def test_messages_are_the_same_however_the_bytes_come_in(lines, sizes, is_ended):
     stream = b"\n".join(lines) + (b"\n" if is_ended else b"")
     garbage = []
@@ -99,6 +100,7 @@ def test_a_server_that_reads_nothing_makes_the_sender_wait_and_not_us_grow(tmp_p
     assert told(story)
 
 
+@pytest.mark.slow
 def test_a_server_that_writes_faster_than_anyone_reads_loses_nothing(tmp_path):
     async def story(warden):
         channel = await started(warden, "flood", tmp_path)
@@ -178,6 +180,7 @@ def test_the_last_words_of_a_server_that_died_tell_how(tmp_path):
         (("cat", "x" * 3_000_000), "too long"),
     ],
 )
+@pytest.mark.rest_slow
 def test_what_cannot_be_started_is_told_in_a_sentence(tmp_path, command, sentence):
     for name, content, mode in (
         ("text", "", 0o600),
@@ -263,6 +266,7 @@ def test_a_server_whose_stdin_ends_is_left_to_end_by_itself(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["polite", "asleep"])
+@pytest.mark.rest_slow
 def test_a_server_that_does_not_hear_the_end_is_asked_to_terminate(tmp_path, kind):
     async def story(warden):
         channel = await started(warden, kind, tmp_path)
@@ -275,6 +279,7 @@ def test_a_server_that_does_not_hear_the_end_is_asked_to_terminate(tmp_path, kin
 
 
 @pytest.mark.parametrize("kind", ["deaf", "stopped"])
+@pytest.mark.slow
 def test_a_server_that_does_not_hear_anything_is_killed(tmp_path, kind):
     async def story(warden):
         channel = await started(warden, kind, tmp_path)
@@ -288,6 +293,7 @@ def test_a_server_that_does_not_hear_anything_is_killed(tmp_path, kind):
 
 @linux
 @pytest.mark.parametrize("kind", ["daemon", "family", "hopper"])
+@pytest.mark.rest_slow
 def test_what_a_server_leaves_behind_is_gone_when_it_is_closed(tmp_path, kind):
     async def story(warden):
         other, channel = await started(warden, "echo", tmp_path), await started(warden, kind, tmp_path)
@@ -316,6 +322,7 @@ def test_a_receive_that_waits_hears_of_the_end(tmp_path):
     assert told(story) is None
 
 
+@pytest.mark.slow
 def test_closing_the_warden_ends_every_server_at_once(tmp_path):
     async def story(warden):
         for kind in ("echo", "deaf", "stopped", "daemon"):
@@ -362,6 +369,7 @@ def test_when_a_guard_is_killed_its_server_and_what_that_left_are_killed(tmp_pat
 
 
 @pytest.mark.parametrize("size", [1, 2_000_000])
+@pytest.mark.rest_slow
 def test_a_start_that_is_cancelled_leaves_nothing_and_the_next_one_works(tmp_path, size):
     launch = server("echo", tmp_path)
     long = Stdio((*launch.command, "x" * size))  # in one piece, and in many
@@ -382,6 +390,7 @@ def test_a_start_that_is_cancelled_leaves_nothing_and_the_next_one_works(tmp_pat
 
 
 @linux
+@pytest.mark.slow
 def test_two_hundred_starts_and_stops_leak_no_descriptor_and_no_process(tmp_path):
     async def story(warden):
         async def once():
