@@ -17,6 +17,7 @@ import pytest
 
 import hotset
 from hotset.errors import BadInput, DiskFull, StoreFailed
+from hotset.nouns.memory import Trust
 from hotset.nouns.turn import Outcome
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Call, RamStore, Say
@@ -53,6 +54,25 @@ def test_key_url_headers_timeouts_and_retries_stay(upstream, memory):
     assert not [name for name, _ in got.headers if name.startswith("x-hotset")]
     wrapped.close()
     assert client.is_closed()
+
+
+@pytest.mark.parametrize("budget", [0, 20_000])
+def test_a_client_has_the_toolbox_and_is_reminded_whatever_its_budget(upstream, memory, budget):
+    def weather(city: str) -> str:
+        """Forecast the weather of a city."""
+        return f"clear in {city}"
+
+    up, opened = upstream(), memory()
+    opened.tools.register(weather)
+    opened.memories.remember("The staging database listens on port 5432.", by="person", trust=Trust.PERSON)
+    question = [{"role": "user", "content": "Which port does the staging database listen on?"}]
+
+    with opened.wrap(client_of("chat", up.url), budget=budget) as client:
+        client.chat.completions.create(model="gpt-5.5", messages=question, tools=TOOLS["chat"])
+
+    sent = up.requests[0].json()
+    assert {"find_tools", "use_tool"} <= {tool["function"]["name"] for tool in sent["tools"]}
+    assert "port 5432" in str(sent["messages"][1:])
 
 
 def test_calls_go_through_the_clients_own_connections_and_hooks(upstream, memory):

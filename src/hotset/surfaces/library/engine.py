@@ -106,6 +106,8 @@ class Engine:
                     replace(self.config, budget=budget),
                     summaries=self.machine.summariser.told,
                     prefetcher=self.machine.prefetcher,
+                    tools=self.machine.toolbox,
+                    reminding=self.machine.reminding,
                 ),
             )
 
