@@ -71,9 +71,8 @@ def test_a_memory_of_two_years_ago_is_found_and_shown_whole(desk: Desk):
     fill(desk.data, "Draw the new logo", time.time() - 86400)
 
     (found,) = desk.run("memory", "search", "failing upload test", "--kind", "episode", "-n", "1", "--json").json()
-    shown = desk.run("memory", "show", found["id"], "--json").json()
+    shown = desk.run("memory", "show", found["id"], "--json").json()["memory"]
 
-    shown = shown["memory"] if "memory" in shown else shown
     assert shown["created"] < time.time() - 600 * 86400
     assert "Fix the failing upload test" in shown["text"]
 

@@ -143,7 +143,7 @@ PROGRAMS = {
             ask(memory.wrap(openai_client()))
             ask_anthropic(memory.wrap(anthropic_client()))
         class Failing(RamStore):
-            def keep(self, deposit):
+            def keep(self, *deposits):
                 raise DiskFull("no room is left")
             def close(self):
                 raise StoreFailed("it does not close")

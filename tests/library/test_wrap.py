@@ -259,7 +259,7 @@ def test_a_blocking_client_works_inside_a_running_loop(upstream, memory):
 
 
 class Failing(RamStore):
-    def keep(self, deposit):
+    def keep(self, *deposits):
         failed = Future()
         failed.set_exception(DiskFull("no room"))
         return failed

@@ -39,9 +39,9 @@ class HeldStore(RamStore):
         self.held: list[tuple[Future[Kept], Future[Kept]]] = []
         self._free = threading.Event()
 
-    def keep(self, deposit: Deposit) -> Future[Kept]:
-        kept = super().keep(deposit)
-        if not isinstance(deposit, self.kind) or self._free.is_set():
+    def keep(self, *deposits: Deposit) -> Future[Kept]:
+        kept = super().keep(*deposits)
+        if not any(isinstance(each, self.kind) for each in deposits) or self._free.is_set():
             return kept
         later: Future[Kept] = Future()
         self.held.append((later, kept))

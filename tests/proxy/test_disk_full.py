@@ -135,9 +135,9 @@ def test_a_disk_that_fills_up_stops_no_call_loses_nothing_and_is_told_until_ther
 class NearlyFull(RamStore):
     """A store with room for a notice, but not for a call."""
 
-    def keep(self, deposit):
-        if isinstance(deposit, Event):
-            return super().keep(deposit)
+    def keep(self, *deposits):
+        if all(isinstance(each, Event) for each in deposits):
+            return super().keep(*deposits)
         refused: Future = Future()
         refused.set_exception(DiskFull("no room"))
         return refused

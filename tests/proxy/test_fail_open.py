@@ -24,8 +24,8 @@ class FailingStore(RamStore):
         self.bug_with: type | None = None
         self.pending: list[Future] = []
 
-    def keep(self, deposit):
-        if self.bug_with is not None and isinstance(deposit, self.bug_with):
+    def keep(self, *deposits):
+        if self.bug_with is not None and any(isinstance(each, self.bug_with) for each in deposits):
             raise ZeroDivisionError("a bug")
         if self.hangs:
             self.pending.append(Future())
@@ -34,7 +34,7 @@ class FailingStore(RamStore):
             failed: Future = Future()
             failed.set_exception(self.failure)
             return failed
-        return super().keep(deposit)
+        return super().keep(*deposits)
 
 
 @pytest.mark.row("C9")

@@ -356,8 +356,8 @@ class Hangs(RamStore):
         super().__init__()
         self.held = 0
 
-    def keep(self, deposit: Deposit) -> Future[Kept]:
-        self.held += len(deposit.request.raw) if isinstance(deposit, Asked) else 0
+    def keep(self, *deposits: Deposit) -> Future[Kept]:
+        self.held += sum(len(each.request.raw) for each in deposits if isinstance(each, Asked))
         return Future()
 
 

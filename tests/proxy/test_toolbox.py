@@ -610,12 +610,12 @@ def _png(width: int, height: int) -> bytes:
 
 def test_what_cannot_be_kept_is_not_promised(pair, dialect):
     class Full(RamStore):
-        def keep(self, deposit):
-            if isinstance(deposit, Noted):
+        def keep(self, *deposits):
+            if any(isinstance(each, Noted) for each in deposits):
                 failed: Future[Kept] = Future()
                 failed.set_exception(DiskFull("no room"))
                 return failed
-            return super().keep(deposit)
+            return super().keep(*deposits)
 
     world = pair([Say(calls=(use(ROWS, table="people"),)), Say("Done.")], toolbox=shelf(), open_store=Full, budget=12_000)
     talk = Talk(world.address, dialect)

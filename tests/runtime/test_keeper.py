@@ -74,12 +74,12 @@ class Hanging(RamStore):
     def __init__(self) -> None:
         super().__init__()
         self.hangs = True
-        self.waiting: list[tuple[Future[Kept], Deposit]] = []
+        self.waiting: list[tuple[Future[Kept], tuple[Deposit, ...]]] = []
 
-    def keep(self, deposit: Deposit) -> Future[Kept]:
+    def keep(self, *deposits: Deposit) -> Future[Kept]:
         future: Future[Kept] = Future()
         if self.hangs:
-            self.waiting.append((future, deposit))
+            self.waiting.append((future, deposits))
         else:
             future.set_result(Kept())
         return future

@@ -91,27 +91,26 @@ class Keeper:
             except StoreFailed as error:
                 self._failed(error)
 
-    def hand_over(self, deposit: Deposit) -> asyncio.Future[Kept]:
-        """Puts a deposit into the store's queue, behind everything that was handed over before. Raises a `HotsetError`."""
-        if isinstance(deposit, Event):
-            self.told[deposit.name] += 1
+    def hand_over(self, *deposits: Deposit) -> asyncio.Future[Kept]:
+        """Queues a group of deposits for the store, behind all that was handed over before. Raises a `HotsetError`."""
+        self.told.update(each.name for each in deposits if isinstance(each, Event))
         if self._store is None:
             raise StoreFailed(self._failure or "the store is not open")
-        size = _bytes_of(deposit)
+        size = sum(map(_bytes_of, deposits))
         crowded = len(self._under_way) >= _MOST_STUCK or self._waiting_bytes + size > _MOST_STUCK_BYTES
         if crowded and self._stuck():
             raise StoreBusy("the store does not answer, and too much waits for it")
         loop = asyncio.get_running_loop()
         keeping: asyncio.Future[Kept] = loop.create_future()
-        kept = self._store.keep(deposit)
+        kept = self._store.keep(*deposits)
         self._under_way[keeping] = self._monotonic()
         self._waiting_bytes += size
 
         def tell(kept: Future[Kept]) -> None:  # on the store's own thread
             with suppress(RuntimeError):  # the loop has ended, and with it whoever waited
-                loop.call_soon_threadsafe(self._done, deposit, keeping, kept)
+                loop.call_soon_threadsafe(self._done, deposits, size, keeping, kept)
 
-        # Not `asyncio.wrap_future`: with what a cancelled one needs, it costs twice as much, four times a turn.
+        # Not `asyncio.wrap_future`: with what a cancelled one needs, it costs twice as much, at every commit.
         kept.add_done_callback(tell)
         return keeping
 
@@ -132,9 +131,9 @@ class Keeper:
             self._store.close()
             self._store = None
 
-    def _done(self, deposit: Deposit, keeping: asyncio.Future[Kept], kept: Future[Kept]) -> None:
+    def _done(self, deposits: tuple[Deposit, ...], size: int, keeping: asyncio.Future[Kept], kept: Future[Kept]) -> None:
         del self._under_way[keeping]
-        self._waiting_bytes -= _bytes_of(deposit)
+        self._waiting_bytes -= size
         self._moved = self._monotonic()
         error = kept.exception()
         if not keeping.cancelled():
@@ -143,7 +142,7 @@ class Keeper:
             self.pages_came()
         if isinstance(error, StoreFailed):
             self._failed(error)
-        elif error is None and isinstance(deposit, Asked | Answered):
+        elif error is None and any(isinstance(each, Asked | Answered) for each in deposits):
             # Only a turn proves that turns are kept: on a full disk an event may still find room.
             self._say("")
             self._retell()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from hotset.dialects.port import Dialect
-from hotset.errors import HotsetError, Malformed, NotFound
+from hotset.errors import BadInput, HotsetError, Malformed, NotFound
 from hotset.nouns.call import Call, Headers, Response, header
 from hotset.nouns.deposit import Answered, Asked, Deposit, Kept
 from hotset.nouns.message import Reply, Request
@@ -66,6 +66,10 @@ class Record:
         self._asking: Asked | None = None
         """The request, once it is read; None where it cannot be."""
         self._reply = Reply()
+        self.closing: Callable[[Reply], Sequence[Deposit]] = lambda _reply: ()
+        """What is to be kept with the reply once it is read."""
+        self._beside_request: list[Deposit] = []
+        self._beside_reply: list[Deposit] = []
         self._given_up = True
         """Until the request is handed over: then its reply can be as well."""
         if self._is_quick:
@@ -109,9 +113,14 @@ class Record:
         """What the client saw, once it has ended."""
         return self._reply
 
-    def also(self, *deposits: Deposit) -> asyncio.Task[None]:
-        """Keeps more about this turn, behind its request and in the order in which it is told; done when it is on disk."""
-        return self._machine.background.spawn(self._keep_also(deposits), KEEPING)
+    def also(self, *deposits: Deposit) -> None:
+        """Keeps more about this turn, in the commit of its request or of its reply, whichever is next; behind both by itself."""
+        if not self._handed_over.is_set():
+            self._beside_request += deposits
+        elif self._ended_size < 0:
+            self._beside_reply += deposits
+        else:
+            self._machine.background.spawn(self._keep_also(deposits), KEEPING)
 
     def bypassed(self, reason: str) -> None:
         """We could not do our part for this call; it is told with the reply, as far as that has not begun."""
@@ -241,8 +250,18 @@ class Record:
         self._reply = reply
         status = self._response.status if self._response else 0
         ended = Answered(self._id, self._machine.clock(), _judged(outcome, status, reply), status, body, reply)
-        if (keeping := self._hand_over(ended)) is not None:
-            self._committing = self._machine.background.spawn(self._confirm(keeping, ended if first else None), KEEPING)
+        before, self._beside_reply = self._beside_reply, []
+        group = (*before, ended, *self._closed_with(reply)) if first else (ended,)
+        if (keeping := self._hand_over(*group)) is not None:
+            confirming = self._confirm(keeping, ended, group, first=first)
+            self._committing = self._machine.background.spawn(confirming, KEEPING)
+
+    def _closed_with(self, reply: Reply) -> Sequence[Deposit]:
+        try:
+            return self.closing(reply)
+        except Exception as error:  # fail open: the reply is kept without
+            self.bypassed(f"a fault of ours in closing a turn: {type(error).__name__}")
+            return ()
 
     async def _keep_request(self) -> None:
         try:
@@ -250,23 +269,24 @@ class Record:
                 self._take_in(await asyncio.to_thread(self._parse))
             await self._goes_out.wait()
             await self._machine.keeper.ready()
-            keeping = self._hand_over(self._asking) if self._asking is not None else None
+            asked = self._asking
+            group = (asked, *self._beside_request) if asked is not None else ()
+            keeping = self._hand_over(*group) if group else None
             self._given_up = keeping is None
         finally:
             self._is_read.set()
             self._handed_over.set()
             if self._given_up:
                 self._kept.set()
-        if keeping is not None:
-            await self._confirm(keeping, None)
+        if keeping is not None and asked is not None:
+            await self._confirm(keeping, asked, group)
 
     async def _keep_also(self, deposits: Sequence[Deposit]) -> None:
         await self._handed_over.wait()
         if self._given_up:
             return
-        for keeping in [self._hand_over(deposit) for deposit in deposits]:
-            if keeping is not None:
-                await self._confirm_also(keeping)
+        if (keeping := self._hand_over(*deposits)) is not None:
+            await self._confirm_also(keeping)
 
     async def _confirm_also(self, keeping: asyncio.Future[Kept]) -> None:
         try:
@@ -312,17 +332,19 @@ class Record:
             )
         self._is_read.set()
 
-    def _hand_over(self, deposit: Deposit) -> asyncio.Future[Kept] | None:
+    def _hand_over(self, *deposits: Deposit) -> asyncio.Future[Kept] | None:
         try:
-            return self._machine.keeper.hand_over(deposit)
+            return self._machine.keeper.hand_over(*deposits)
         except HotsetError as error:
             self.bypassed(f"store: {error}")
             return None
 
-    async def _confirm(self, keeping: asyncio.Future[Kept], ended: Answered | None) -> None:
+    async def _confirm(
+        self, keeping: asyncio.Future[Kept], main: Asked | Answered, group: Sequence[Deposit], *, first: bool = False
+    ) -> None:
         """What was handed over is on disk, or it is told why not."""
         try:
-            kept = await keeping
+            kept = await self._or_alone(keeping, main, group)
         except NotFound:
             return  # the reply of a request that could not be kept: that has been told
         except HotsetError as error:
@@ -332,10 +354,22 @@ class Record:
             return
         self._ref = kept.turn
         self._kept.set()
-        if ended is not None and kept.turn is not None:
+        if first and isinstance(main, Answered) and kept.turn is not None:
             self._machine.tally.kept += 1
             self._machine.gister.nudge()
-            _tell(kept.turn, ended, self._asked_at)
+            _tell(kept.turn, main, self._asked_at)
+
+    async def _or_alone(self, keeping: asyncio.Future[Kept], main: Asked | Answered, group: Sequence[Deposit]) -> Kept:
+        """A request or a reply is kept also where something beside it cannot be."""
+        try:
+            return await keeping
+        except NotFound:
+            raise
+        except BadInput as error:
+            if len(group) == 1:
+                raise
+            self.bypassed(f"store: {error}")
+            return await self._machine.keeper.hand_over(main)
 
     def _read(self, raw: bytes) -> tuple[bytes, Reply]:
         body = salvage(raw, self._header(b"content-encoding"))

@@ -14,7 +14,7 @@ from hotset.nouns.call import Call, header
 from hotset.nouns.deposit import Billed, Deposit, Hid, NoteWritten, Planned, Remembered
 from hotset.nouns.link import link
 from hotset.nouns.memory import Ending
-from hotset.nouns.message import Reply, Request
+from hotset.nouns.message import Reply, Request, Usage
 from hotset.nouns.page import ROOT
 from hotset.nouns.retrieval import Place
 from hotset.nouns.turn import Event, TurnRef
@@ -61,11 +61,14 @@ class Sending:
     """The turn came to its end."""
     ref: TurnRef | None = None
     """The turn's place in the store, once it has hidden rounds and a place."""
+    bill: Bill | None = None
+    """What the turn cost, once that is known."""
 
     @classmethod
     async def of(cls, call: Call, record: Record, machine: Machine) -> Sending:
         """The call as it is to be sent; the client's own where there is nothing to plan, or where planning fails."""
         sending = cls(call, record, machine)
+        record.closing = sending._closing
         try:
             request = await record.request()
             store = machine.keeper.store
@@ -191,13 +194,23 @@ class Sending:
         if not reply.complete:
             return
         self.machine.planner.replied(self.prepared, reply, self.machine.clock(), clients.agent(self.call.headers))
+        if billed := self._bill(reply):
+            self.record.also(*billed)
+
+    def _closing(self, reply: Reply) -> tuple[Deposit, ...]:
+        """The bill, in the commit of the reply. Where the reply has no usage yet, some may still come: then it follows later."""
+        return self._bill(reply) if reply.usage != Usage() else ()
+
+    def _bill(self, reply: Reply) -> tuple[Deposit, ...]:
+        """What a whole reply cost, and what was learned of how its provider counts; nothing where that is known already."""
+        if self.prepared is None or self.faults is None or self.bill is not None or not reply.complete:
+            return ()
         bill = self.prepared.bill
         rounds = self.faults.billed(reply, partial(price_of, bill.model, self.machine.config.prices, bill.upstream))
         usage = summed(rounds)
-        if not rounds[0].estimated and (learned := self.machine.planner.settled(self.prepared, rounds[0])) is not None:
-            self.record.also(*self._of_turn([learned]))
+        learned = self.machine.planner.settled(self.prepared, rounds[0]) if not rounds[0].estimated else None
         whole = summed([bill.whole, *(rounds[number] for number in self.faults.work)])
-        bill = replace(
+        self.bill = replace(
             bill,
             sent=replace(bill.sent, output=usage.output),
             whole=replace(whole, output=usage.output, estimated=False),
@@ -207,8 +220,8 @@ class Sending:
             refaults=self.faults.refaults,
         )
         again = repeats(self.prepared.links, self.prepared.plan.fresh) if self.prepared.knobs.echo else NO_REPEATS
-        self.record.also(Billed(self.record.id, bill))
-        self.machine.background.spawn(self._billed(bill, self.prepared.window, again), KEEPING)
+        self.machine.background.spawn(self._billed(self.bill, self.prepared.window, again), KEEPING)
+        return (*self._of_turn([learned] if learned is not None else ()), Billed(self.record.id, self.bill))
 
     async def _billed(self, bill: Bill, window: int, again: Repeats) -> None:
         """Under its session: each is set right by its own provider's reports."""

@@ -26,9 +26,9 @@ class Dying:
     def __getattr__(self, name):
         return getattr(self._store, name)
 
-    def keep(self, deposit):
+    def keep(self, *deposits):
         self._left -= 1
-        future = self._store.keep(deposit)
+        future = self._store.keep(*deposits)
         if self._left == 0:
             future.result(120)
             os.kill(os.getpid(), signal.SIGKILL)
