@@ -69,6 +69,7 @@ from bench.memory_sets import (
     timed,
 )
 from bench.results import quantile, tell
+from hotset.config import load
 from hotset.index.embed.asking import Asking as AskingModel
 from hotset.index.embed.minilm import MiniLm
 from hotset.index.embed.minilm_weights import find_weights
@@ -76,7 +77,6 @@ from hotset.index.embed.port import Embedder
 from hotset.index.embed.table import Table
 from hotset.index.port import Index
 from hotset.nouns.deposit import Remembered
-from hotset.nouns.knobs import MemoryKnobs
 from hotset.nouns.memory import (
     Action,
     Ending,
@@ -91,14 +91,13 @@ from hotset.nouns.memory import (
 )
 from hotset.nouns.page import PageId, Role, SessionId
 from hotset.nouns.retrieval import MAX_TOKENS
-from hotset.runtime.memory_telling import Telling
-from hotset.sources.memory.disclosing.topics_shown import INDEX_TOKENS
-from hotset.sources.memory.disclosing.unfolding import Room
-from hotset.sources.memory.naming import memory_id
-from hotset.sources.memory.recalling.ranking import wanted_kind
-from hotset.sources.memory.recalling.recall import Asking, Recalled, recall
-from hotset.sources.memory.recalling.tasks import detect
-from hotset.sources.memory.recalling.weights import DEFAULT, Weights
+from hotset.sources.memory import source as memory_source
+from hotset.sources.memory.kinds import memory_id
+from hotset.sources.memory.recall.rank import wanted_kind
+from hotset.sources.memory.recall.search import RecalledItem, RecallQuery, recall
+from hotset.sources.memory.recall.tasks import detect_task
+from hotset.sources.memory.recall.weights import DEFAULT, SignalWeights
+from hotset.sources.memory.render.layers import INDEX_TOKENS
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
 from hotset.text.terms import hits, terms
@@ -192,11 +191,13 @@ def recall_part() -> Sets:
     return {f"longmemeval, {kind}": _table(found, questions, kind, figures if kind == "all" else {}) for kind in kinds}
 
 
-def _answers(kept: Kept, index: Index, questions: Sequence[Question], weights: Weights) -> tuple[list[list[Recalled]], Figures]:
-    answers: list[list[Recalled]] = []
+def _answers(
+    kept: Kept, index: Index, questions: Sequence[Question], weights: SignalWeights
+) -> tuple[list[list[RecalledItem]], Figures]:
+    answers: list[list[RecalledItem]] = []
     took: list[tuple[float, float]] = []
     for question in questions:
-        asking = Asking(question.text, question.now, memories=False, most=_FOUND, deadline=_PATIENT)
+        asking = RecallQuery(question.text, question.now, memories=False, most=_FOUND, deadline=_PATIENT)
         took.append(timed(lambda asking=asking: answers.append(list(recall(asking, index, kept.store, weights).items))))  # type: ignore[misc]
     wall = [each[0] for each in took]
     return answers, {"p50_ms": quantile(wall, 0.5), "p95_ms": quantile(wall, 0.95), "cpu_ms": fmean(each[1] for each in took)}
@@ -290,7 +291,7 @@ def _found_chats(tasks: Sequence[_Decision], decoys: Sequence[Chat]) -> dict[str
         names = {session: chat for chat, session in kept.sessions.items()}
         with indexed(kept.store, Path(folder) / "index") as index:
             for report, _ in tasks:
-                items = recall(Asking(report, 1.7e9 + 120 * DAY, most=_FOUND, deadline=_PATIENT), index, kept.store).items
+                items = recall(RecallQuery(report, 1.7e9 + 120 * DAY, most=_FOUND, deadline=_PATIENT), index, kept.store).items
                 orders["hotset"].append(collapsed(names[_session(kept, item)] for item in items))
     texts = ["\n".join(text for _, text in chat.said) for chat in chats]
     words, table = Bm25(1.2, 0.75).learn(texts), Table()
@@ -302,7 +303,7 @@ def _found_chats(tasks: Sequence[_Decision], decoys: Sequence[Chat]) -> dict[str
     return {name: _chat_figures(tasks, each) for name, each in orders.items()}
 
 
-def _session(kept: Kept, item: Recalled) -> Any:
+def _session(kept: Kept, item: RecalledItem) -> Any:
     return item.memory.source.session if item.memory is not None else kept.store.page(PageId(item.id)).session
 
 
@@ -385,20 +386,21 @@ def _told(kept: Kept, index: Index, question: Question, folder: Path) -> Iterato
     known = {page for memory in memories for page in memory.source.pages if memory.kind is not MemoryKind.EPISODE}
     text = "\n".join(memory.text for memory in memories)
     yield "all_memories", (float(sum(memory.tokens for memory in memories)), _share(gold, known), _answered(question, text))
-    telling = Telling(folder, lambda: index, lambda: question.now, knobs=MemoryKnobs(), logged=False)
-    start = telling.index(kept.store, question.text, INDEX_TOKENS, "", "")
-    asking = Asking(question.text, question.now, deadline=_PATIENT)
+    config = load(project=str(folder), data=str(folder), environ={})
+    source = memory_source.MemorySource(config, lambda: kept.store, lambda: index, lambda: question.now, logged=False)
+    memory_source.SECONDS = _PATIENT
+    start = source.index(question.text, max_tokens=INDEX_TOKENS)
     for room in _ROOMS:
         tokens, shown, text = float(start.tokens), set[str](), ""
         for more in range(_MORE + 1 if room == MAX_TOKENS else 1):
-            answer = telling.recall(kept.store, asking, room, "", more)
+            answer = source.recall(question.text, max_tokens=room, more=more)
             tokens += count(json.dumps({"name": "recall_memory", "arguments": {"query": question.text, "more": more}}))
             tokens += answer.tokens or _NOTHING_MORE
             shown |= _in_full(answer.shown)
             text = f"{text}\n{answer.text}"
             name = f"and_more_{more}" if more else f"hotset_{room}"
             yield name, (tokens, _share(gold, shown), _answered(question, text))
-    whole = telling.unfold(kept.store, question.text, None, Room(), "")
+    whole = source.unfold(question.text)
     yield "unfolded", (float(count(whole.text)), _share(gold, _in_full(whole.memories.shown)), _answered(question, whole.text))
 
 
@@ -463,8 +465,10 @@ def _weighed_by_task(name: str) -> Iterator[tuple[Task, list[float], list[float]
             prompt = next((said["t"] for said in session["msgs"] if said["r"] == "user" and said.get("t")), "")
             used = _used(session)
             gold = frozenset(str(memory.id) for memory in kept.store.memories() if any(each in used for each in _names(memory)))
-            task = detect(prompt).task
-            items = recall(Asking(prompt, begin, task=task, talk=False, most=200, deadline=_PATIENT), index, kept.store).items
+            task = detect_task(prompt).task
+            items = recall(
+                RecallQuery(prompt, begin, task=task, talk=False, most=200, deadline=_PATIENT), index, kept.store
+            ).items
             if gold and len({item.kind for item in items}) > 1:  # of one kind there is nothing to weigh
                 orders = _by_kind(items, task), _by_kind(items, None)
                 by_task, for_all = (judged([str(item.id) for item in order], gold) for order in orders)
@@ -497,8 +501,8 @@ def _names(memory: Memory) -> frozenset[str]:
     return frozenset(name for name in named if len(name) >= _LEAST_NAME)
 
 
-def _by_kind(items: Sequence[Recalled], task: Task | None) -> list[Recalled]:
-    def score(item: Recalled) -> float:
+def _by_kind(items: Sequence[RecalledItem], task: Task | None) -> list[RecalledItem]:
+    def score(item: RecalledItem) -> float:
         kind = MemoryKind(item.kind)
         wanted = wanted_kind(kind, task) if task is not None else fmean(wanted_kind(kind, each) for each in Task)
         return item.score + DEFAULT.kind * (wanted - item.signals["kind"])
@@ -521,7 +525,7 @@ def size_part() -> Sets:
             built = time.process_time() - begin
             asked = random.Random(7).sample(questions, _ASKED)
             took = [
-                timed(lambda q=q: recall(Asking(q.text, q.now, deadline=_PATIENT), index, store))  # type: ignore[misc]
+                timed(lambda q=q: recall(RecallQuery(q.text, q.now, deadline=_PATIENT), index, store))  # type: ignore[misc]
                 for q in asked
             ][10:]
     wall, cpu = [each[0] for each in took], [each[1] for each in took]
@@ -573,7 +577,7 @@ def consolidation_part() -> Sets:
 
 
 def _consolidated(many: int) -> Figures:
-    from hotset.sources.memory.managing.consolidating import consolidate  # noqa: PLC0415
+    from hotset.sources.memory.consolidate.run import consolidate  # noqa: PLC0415
 
     embedder: Embedder = Table()
     chats, _ = longmemeval()

@@ -27,11 +27,11 @@ from hotset.index.words import words_of
 from hotset.nouns.memory import Memory, MemoryKind
 from hotset.nouns.message import Part
 from hotset.nouns.page import Kind, PageId, Role, SessionId
-from hotset.runtime.memory_making import remember_session
 from hotset.sealing import VERSION
 from hotset.sources.history import follow
-from hotset.sources.memory.following import follow_memories
-from hotset.sources.memory.recalling.weights import SIGNALS
+from hotset.sources.memory.index import follow_memories
+from hotset.sources.memory.keep import remember_session
+from hotset.sources.memory.recall.weights import SIGNALS
 from hotset.store.port import Store, Where
 from hotset.testing.store_talk import Talk, message
 from hotset.text.terms import terms

@@ -21,14 +21,14 @@ from hotset.errors import PageDamaged, StoreFailed
 from hotset.nouns.deposit import Remembered
 from hotset.nouns.memory import Memory, MemoryKind, Trust
 from hotset.nouns.remembering import Remembering
-from hotset.runtime.memories import open_memories
+from hotset.runtime.memory import open_memories
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.store_talk import Talk as Kept
 from tests.proxy.talking import Talk
-from tests.sources.memory.managing.making import fact
+from tests.sources.memory.consolidate.making import fact
 from tests.waiting import ask
 
 PROMPT = "Which port does the staging database listen on?"
@@ -189,7 +189,7 @@ def test_an_index_that_was_damaged_leaves_memories_to_be_looked_through(start, u
     first = start()
     with open_memories(first.config) as memories:
         memories.remember(FACT, by="person", trust=Trust.PERSON)
-        memories.upkeep.follow()
+        memories.follow()
     files = [path for path in (first.config.folder / "index").rglob("*") if path.is_file()]
     assert files
     for path in files:
@@ -231,11 +231,11 @@ def test_what_was_told_with_a_prompt_is_told_again_byte_for_byte_after_a_restart
 ENCODING = """
 import sys
 from hotset.config import load
-from hotset.runtime.memories import open_memories
+from hotset.runtime.memory import open_memories
 home, data = sys.argv[1:]
 config = load(data=data, project=home, environ={"HOME": home, "HOTSET_CONFIG": home + "/none.toml"})
 with open_memories(config) as memories:
-    memories.upkeep.encode(lambda what, done, of: print(done, flush=True))
+    memories.encode(lambda what, done, of: print(done, flush=True))
 """
 SESSIONS = 12
 
@@ -255,9 +255,9 @@ def encoding(home: Path, data: Path) -> subprocess.Popen[bytes]:
 def everything(home: Path, data: Path) -> dict[str, list[tuple[int, str]]]:
     config = _config(home, data)
     with open_memories(config) as memories:
-        memories.upkeep.encode()
-        assert memories.upkeep.encode() == 0
-        return {memory.id: _versions(memories.shown(memory.id).versions) for memory in memories.list(limit=None)}
+        memories.encode()
+        assert memories.encode() == 0
+        return {memory.id: _versions(memories.details(memory.id).versions) for memory in memories.list(limit=None)}
 
 
 def _versions(versions: tuple[Memory, ...]) -> list[tuple[int, str]]:

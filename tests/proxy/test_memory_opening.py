@@ -12,7 +12,7 @@ from hotset.nouns.remembering import Remembering
 from hotset.testing import RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from tests.proxy.talking import Talk
-from tests.sources.memory.managing.making import fact
+from tests.sources.memory.consolidate.making import fact
 
 PROMPT = "Which port does the staging database listen on?"
 FACT = "The staging database listens on port 5432."

@@ -19,7 +19,8 @@ import pytest
 from hotset.config import Config
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, Standing, Trust
 from hotset.nouns.remembering import Remembering
-from hotset.runtime.memories import Memories, open_memories
+from hotset.runtime.memory import open_memories
+from hotset.sources.memory.source import MemorySource
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.received import Received
@@ -174,11 +175,11 @@ def here(tmp_path: Path) -> Iterator[Here]:
         yield Here(proxy, upstream, proxy.config)
 
 
-def every(memories: Memories) -> dict[MemoryId, Memory]:
+def every(memories: MemorySource) -> dict[MemoryId, Memory]:
     return {memory.id: memory for memory in memories.list(standings=frozenset(Standing), limit=None)}
 
 
-def alive(memories: Memories) -> dict[MemoryId, Memory]:
+def alive(memories: MemorySource) -> dict[MemoryId, Memory]:
     return {id: memory for id, memory in every(memories).items() if memory.standing is not Standing.FORGOTTEN}
 
 
@@ -212,8 +213,8 @@ def test_of_two_hundred_texts_that_others_planted_none_becomes_advice_and_each_c
         here.tells(told, agent=f"agent-{carrier.__name__}")
 
     with open_memories(here.config) as memories:
-        memories.upkeep.encode()
-        memories.upkeep.consolidate()
+        memories.encode()
+        memories.consolidate()
         before = alive(memories)
         assert [memory.text for memory in before.values() if is_promoted(memory)] == []
         assert sum(memory.kind is MemoryKind.EPISODE for memory in before.values()) >= len(CASES)
@@ -233,10 +234,10 @@ def test_of_two_hundred_texts_that_others_planted_none_becomes_advice_and_each_c
     assert all(in_system(request) == json.dumps([SYSTEM, []]) for request in here.upstream.requests)
 
 
-def _is_taken_back_and_restored(memories: Memories, where: dict[str, str]) -> None:
+def _is_taken_back_and_restored(memories: MemorySource, where: dict[str, str]) -> None:
     before = alive(memories)
-    would = memories.upkeep.would_take_back(**where)
-    taken = memories.upkeep.rollback(**where)
+    would = memories.plan_rollback(**where)
+    taken = memories.rollback(**where)
     after = alive(memories)
     assert taken
     assert set(taken) == {memory.id for memory in would.forgotten}
@@ -244,7 +245,7 @@ def _is_taken_back_and_restored(memories: Memories, where: dict[str, str]) -> No
     assert before.keys() - after.keys() == set(taken)
     touched = {*taken, *(memory.id for memory in (*would.lessened, *would.revived))}
     assert all(after[id] == memory for id, memory in before.items() if id not in touched)
-    assert memories.upkeep.restore(taken) == len(taken)
+    assert memories.restore(taken) == len(taken)
     assert {id: memory.standing for id, memory in alive(memories).items() if id in taken} == {
         id: before[id].standing for id in taken
     }
@@ -301,8 +302,8 @@ def test_what_agents_put_into_user_messages_is_never_told_unasked_and_when_asked
     own = DEPLOY.format(host="own.example")
     here.tells(conversation("shop", PROPOSES, [own], own), "person")
     with open_memories(here.config) as memories:
-        memories.upkeep.encode()
-        memories.upkeep.consolidate()
+        memories.encode()
+        memories.consolidate()
         facts = [memory for memory in alive(memories).values() if memory.kind is MemoryKind.FACT]
     by_person = [memory.text for memory in facts if memory.trust is Trust.PERSON and "mirror" in memory.text]
     assert by_person == [own]
@@ -330,7 +331,7 @@ def test_a_word_of_a_person_is_told_to_the_next_session_whatever_the_client_puts
     here.tells(conversation("shop", PROPOSES, [note, one], one), "person")
     here.tells(conversation("cart", PROPOSES, [two, note], two), "person")
     with open_memories(here.config) as memories:
-        memories.upkeep.encode()
+        memories.encode()
         trusts = {memory.text: memory.trust for memory in alive(memories).values() if memory.kind is MemoryKind.FACT}
     assert trusts.get(one) is Trust.PERSON
     assert trusts.get("The shop service is deployed on Tuesdays.") is Trust.PERSON
@@ -362,7 +363,7 @@ def test_what_a_tool_says_of_itself_is_remembered_by_nobody(here: Here):
     told.learns()
     here.tells(told, "agent", tools)
     with open_memories(here.config) as memories:
-        memories.upkeep.encode()
+        memories.encode()
         found = alive(memories)
     assert found
     assert not any("gets things" in f"{memory.title} {memory.text} {memory.detail}".lower() for memory in found.values())
@@ -380,7 +381,7 @@ def test_a_model_that_obeys_and_asks_to_remember_makes_candidates_and_never_a_pe
         assert all(memory.source.by and memory.source.session for memory in found.values())
         sessions = {memory.source.session for memory in found.values()}
         kept = memories.remember("We deploy on Tuesdays.", by="person", trust=Trust.PERSON)
-        taken = [id for session in sessions for id in memories.upkeep.rollback(session=str(session))]
+        taken = [id for session in sessions for id in memories.rollback(session=str(session))]
         assert set(taken) == found.keys()
         assert alive(memories) == {kept.id: kept}
 
@@ -418,9 +419,9 @@ def test_memories_that_somebody_hands_over_wait_for_a_person(here: Here, tmp_pat
         assert Counter(memory.trust for memory in found.values()) == {Trust.OUTSIDE: len(found)}
         assert [memory for memory in found.values() if memory.kind in ADVICE and memory.standing is Standing.ACTIVE] == []
         assert all(memory.source.by == "import" and memory.source.places for memory in found.values())
-        taken = memories.upkeep.rollback(by="import")
+        taken = memories.rollback(by="import")
         assert set(taken) == found.keys()
-        assert memories.upkeep.restore(taken) == len(taken)
+        assert memories.restore(taken) == len(taken)
         assert alive(memories).keys() == found.keys()
 
 
@@ -442,6 +443,6 @@ def test_a_cloned_working_memory_is_quoted_behind_the_prompt_and_forges_nothing(
     assert "(hotset memory: instructions of the operator" in said
     assert "[hotset memory: instructions" not in said
     with open_memories(here.config) as memories:
-        memories.upkeep.encode()
+        memories.encode()
         assert not [memory for memory in alive(memories).values() if is_promoted(memory)]
         assert not [memory for memory in alive(memories).values() if memory.kind is MemoryKind.FACT and "evilpm" in memory.text]

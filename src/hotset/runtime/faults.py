@@ -20,12 +20,11 @@ from hotset.runtime import retrieval
 from hotset.runtime.bounded import SessionQueue
 from hotset.runtime.following import Follower
 from hotset.runtime.lines import weigh
-from hotset.runtime.memory_telling import read_deposits
 from hotset.runtime.offering import Ours, ours
 from hotset.runtime.planning import Prepared
 from hotset.runtime.seeing import sees
 from hotset.runtime.using import Asked, Using
-from hotset.sources.memory.naming import is_memory_id
+from hotset.sources.memory import is_memory_id, read_deposits
 from hotset.store.port import Store
 from hotset.window.deferring import words_for
 from hotset.window.ledger import prompt_of

@@ -123,7 +123,7 @@ class Follower:
     def _stint(self, store: Store) -> int:
         """The pages that it came by: none when there are no more, or when there was trouble."""
         from hotset.sources.history.following import follow  # noqa: PLC0415 - with the index, and not before
-        from hotset.sources.memory.following import follow_memories  # noqa: PLC0415
+        from hotset.sources.memory import follow_memories  # noqa: PLC0415
 
         with self._lock:
             if self._stopped or self._open is None:

@@ -25,20 +25,17 @@ from hotset.runtime.following import Follower, open_index
 from hotset.runtime.gisting import Gister
 from hotset.runtime.keeper import Keeper
 from hotset.runtime.ledger import SUMMARISED, SUMMARY_FAILED, Births, Metrics, empty_ledger, metrics
-from hotset.runtime.memories import Memories
-from hotset.runtime.memory_wording import Writer
 from hotset.runtime.offering import Tools
 from hotset.runtime.planning import Planner
 from hotset.runtime.prefetches import Prefetches
 from hotset.runtime.prefetching import Prefetcher
-from hotset.runtime.remembering import Rememberer
-from hotset.runtime.reminding import Reminding
 from hotset.runtime.summarising import Summariser
 from hotset.runtime.summary_model import ask_about
 from hotset.runtime.toolbox import Toolbox
 from hotset.runtime.toolbox_index import open_finding
 from hotset.runtime.unheard import Unheard
 from hotset.runtime.watch import Watch, event_of, raised_lately
+from hotset.sources.memory import EpisodeWriter, MemorySource, MemoryUpkeep, Reminders
 from hotset.sources.tools.sweeping import CYCLE
 from hotset.store.port import Store
 from hotset.upstream.port import Wire
@@ -104,9 +101,9 @@ class Machine:
     gister: Gister = field(init=False)
     follower: Follower = field(init=False)
     prefetcher: Prefetcher = field(init=False)
-    memories: Memories = field(init=False)
-    reminding: Reminding | None = field(init=False)
-    rememberer: Rememberer = field(init=False)
+    memories: MemorySource = field(init=False)
+    reminding: Reminders | None = field(init=False)
+    rememberer: MemoryUpkeep = field(init=False)
     summariser: Summariser = field(init=False)
     planner: Planner = field(init=False)
     ledger: Ledger = field(init=False)
@@ -123,17 +120,16 @@ class Machine:
         self.follower = Follower(opening, self.keeper, self.background)
         self.keeper.pages_came = self._pages_came
         self.prefetcher = Prefetcher(lambda: self.follower.index, patience=self.config.patience)
-        self.memories = Memories(self.config, self._opened, lambda: self.follower.index, self.clock)
-        chosen = self.config.memory
-        self.reminding = (
-            Reminding(self.memories, chosen, patience=self.config.patience)
-            if chosen.enabled and chosen.offer and not self.config.off
-            else None
-        )
+        self.memories = MemorySource(self.config, self._opened, lambda: self.follower.index, self.clock)
+        chosen, patience = self.config.memory, self.config.patience
+        reminds = chosen.enabled and chosen.offer and not self.config.off
+        self.reminding = Reminders(self.memories, chosen, patience=patience) if reminds else None
         summing = replace(self.config.summary, every=0) if self.config.off else self.config.summary
         asking = partial(ask_about, chosen=summing, wire=self.wire, dialects=self.dialects)
-        writer = Writer(summing.model, asking) if summing.model else None
-        self.rememberer = Rememberer(self.memories.upkeep, chosen, self.keeper, self.background, self.clock, writer=writer)
+        writer = EpisodeWriter(summing.model, asking) if summing.model else None
+        self.rememberer = MemoryUpkeep(
+            self.memories, chosen, lambda: self.keeper.store, self.background.spawn, self.clock, writer=writer
+        )
         self.summariser = Summariser(summing, self.wire, self.keeper, self.background, self.dialects, clock=self.clock)
         self.planner = Planner(
             self.config, summaries=self.summariser.told, prefetcher=self.prefetcher, tools=self.toolbox, reminding=self.reminding

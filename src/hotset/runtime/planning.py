@@ -30,10 +30,10 @@ from hotset.runtime.calibrating import Calibrations
 from hotset.runtime.deferring import Deferrals
 from hotset.runtime.lines import Linked, Scales
 from hotset.runtime.offering import NOTHING, Decided, Offer, Offering, Opening, Tools, weigh
-from hotset.runtime.prefetching import Prefetched, Prefetcher, Scene, is_new_prompt, reply_answered
-from hotset.runtime.reminding import Reminded, Reminding
+from hotset.runtime.prefetching import Prefetched, Prefetcher, Scene, is_new_prompt, place_behind, reply_answered
 from hotset.runtime.resuming import Resuming
 from hotset.runtime.words import Words
+from hotset.sources.memory import PlacedReminder, Reminders
 from hotset.store.port import Store
 from hotset.window.arguments import spoken
 from hotset.window.deferring import ANCHOR, at_once, deferring
@@ -118,7 +118,7 @@ class Prepared:
     """What is offered with its prompt for the first time."""
     judged: tuple[Judged, ...] = ()
     """What became of earlier offers."""
-    reminded: Reminded | None = None
+    reminded: PlacedReminder | None = None
     """What is told of earlier work with its prompt, for the first time."""
     specs: tuple[ToolSpec, ...] = ()
     """Our tools, as they stand beside the client's."""
@@ -208,7 +208,7 @@ class Planner:
         summaries: Summaries = _no_summaries,
         prefetcher: Prefetcher | None = None,
         tools: Tools | None = None,
-        reminding: Reminding | None = None,
+        reminding: Reminders | None = None,
     ) -> None:
         self._config = config
         self.offering = Offering(tools, config.tooling.ghosts, config.patience)
@@ -415,7 +415,7 @@ class Planner:
             specs = deferring(specs, [each for each in recalled.tools if each.name not in theirs])
         return _Toolset(specs, recalled.spelled, decided, deferred)
 
-    def _behind(self, case: _Case, made: Plan, moment: Moment) -> tuple[Reminded | None, Prefetched | None]:
+    def _behind(self, case: _Case, made: Plan, moment: Moment) -> tuple[PlacedReminder | None, Prefetched | None]:
         """What is told of earlier work with a new prompt, and what it will need next."""
         known, hidden = (Table(), {}) if case.reopens else (case.table, case.hidden)
         last, reminded = case.links[-1], None
@@ -424,10 +424,10 @@ class Planner:
         free = round(case.knobs.window / case.ratio) - moment.fixed - made.tokens
         scene = Scene(last, case.dialect, case.request, case.links, made.shown, hidden, free, moment.count, case.now)
         if self._reminding is not None and is_new_prompt(last, known):
-            reminded = self._reminding.ahead(scene, opens=case.opens)
+            reminded = self._reminding.offer(scene, partial(place_behind, scene), opens=case.opens)
         if reminded is not None:
             told = {**hidden, reminded.hidden.chain: reminded.hidden}
-            scene = replace(scene, hidden=told, free=free - reminded.told.tokens)
+            scene = replace(scene, hidden=told, free=free - reminded.reminder.tokens)
         prefetcher = self._prefetcher
         return reminded, _ahead(prefetcher, scene, known, case.knobs.prefetch) if prefetcher is not None else None
 

@@ -257,6 +257,12 @@ def is_allowed(hidden: Hidden, scene: Scene) -> bool:
     return beyond(dialect.check(both), dialect.check(alone)) is None
 
 
+def place_behind(scene: Scene, text: str) -> Hidden | None:
+    """The text behind the prompt; None where the provider would not take it."""
+    hidden = behind(scene, text)
+    return hidden if is_allowed(hidden, scene) else None
+
+
 def _retrieved(every: Collection[Offered], hidden: Collection[Hidden]) -> frozenset[str]:
     """Which of these the model asked for: its calls of our tools stand among what is hidden."""
     raws = [raw for told in hidden for raw in (*told.before, told.instead)]

@@ -32,13 +32,12 @@ from hotset.nouns.retrieval import (
 )
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Spot
-from hotset.runtime.memory_explaining import heading, whole
 from hotset.runtime.retrieval_finding import Found, Missing, find, line
 from hotset.runtime.retrieval_ranking import Deadline
 from hotset.runtime.retrieval_searching import Results, search
 from hotset.runtime.retrieval_telling import Told, origin, plain, tell
 from hotset.runtime.seeing import seen_again
-from hotset.sources.memory.naming import is_memory_id
+from hotset.sources.memory import is_memory_id, memory_heading, memory_text
 from hotset.store.port import Store, Where
 from hotset.text.terms import ranked, terms
 from hotset.window.slice import Count, Cut, cut
@@ -154,8 +153,8 @@ def _remembered(id: str, store: Store) -> Memory | None:
 
 
 def _recall(call: Retrieve, memory: Memory, store: Store, count: Count) -> _Made:
-    head = heading(memory)
-    part = cut(whole(memory, store), call.how, _room(call.max_tokens, head, count), count)
+    head = memory_heading(memory)
+    part = cut(memory_text(memory, store), call.how, _room(call.max_tokens, head, count), count)
     return _Made(head, part.text, part.note, [], part.whole)
 
 

@@ -29,9 +29,9 @@ from hotset.runtime.planning import Forbidden, Prepared, Unplanned
 from hotset.runtime.prefetches import Prefetches
 from hotset.runtime.prefetching import judged_event, offered_event
 from hotset.runtime.record import KEEPING, Record
-from hotset.runtime.reminding import Reminded
 from hotset.runtime.seeing import sees
 from hotset.runtime.using import Using
+from hotset.sources.memory import PlacedReminder
 from hotset.store.port import Store
 from hotset.window.price import price_of
 from hotset.window.repeats import NO_REPEATS, Repeats, repeats
@@ -312,15 +312,15 @@ class Sending:
             patience=self.machine.config.patience,
         )
 
-    async def _remembered(self, reminded: Reminded) -> None:
+    async def _remembered(self, reminded: PlacedReminder) -> None:
         """Which memories were told, and what that cost, under the session that they were told to."""
         ref = await self.record.ref(_PLACE_SECONDS)
         if ref is not None:
-            self.record.also(*reminded.told.deposits(ref, self.record.asked_at))
+            self.record.also(*reminded.reminder.deposits(ref, self.record.asked_at))
             self.machine.rememberer.prompted(ref.session)
 
     async def _came_out(self, outcome: str) -> None:
-        from hotset.sources.memory.encoding.reading import OUTCOME  # noqa: PLC0415 - only where a client tells
+        from hotset.sources.memory import OUTCOME  # noqa: PLC0415 - only where a client tells
 
         ref = await self.record.ref(_PLACE_SECONDS)
         if ref is not None and ref.number > 1:

@@ -15,9 +15,8 @@ from hotset.nouns.message import Part
 from hotset.nouns.page import Kind, Role
 from hotset.sealing import VERSION, seal
 from hotset.sources.history import find, follow
-from hotset.sources.memory.entries import WINDOW, entry_of, is_found, said_by
-from hotset.sources.memory.following import drop_erased, follow_memories
-from hotset.sources.memory.naming import memory_id
+from hotset.sources.memory.index import WINDOW, drop_erased, entry_of, follow_memories, is_found, said_by
+from hotset.sources.memory.kinds import memory_id
 from hotset.store.port import Where
 from hotset.testing.hashing_embedder import HashingEmbedder
 from hotset.testing.ram_store import RamStore

@@ -8,14 +8,14 @@ import click
 
 from hotset.errors import BadInput
 from hotset.nouns.memory import MemoryId, Standing
-from hotset.sources.memory.naming import ids_in
+from hotset.sources.memory import ids_in
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.memories import catch_up, no_encode, opened
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import emit, emit_json, plain, say
 
 if TYPE_CHECKING:
-    from hotset.runtime.memories import Memories
+    from hotset.sources.memory import MemorySource
 
 
 @click.group(
@@ -35,7 +35,7 @@ def on(chosen: Chosen) -> int:
     with opened(chosen, makes=True) as memories:
         memories.continuity.switch(on=True)
         catch_up(memories, chosen)
-        path = memories.upkeep.write_continuity()
+        path = memories.write_continuity()
     emit(str(path))
     say("it is read when a session begins and written when one ends; what you edit stays", quiet=chosen.quiet)
     say(f"to stop: {chosen.hint('continuity off')}", quiet=chosen.quiet)
@@ -96,12 +96,12 @@ def write(chosen: Chosen, *, no_encode: bool) -> int:
     with opened(chosen, makes=True) as memories:
         if not no_encode:
             catch_up(memories, chosen)
-        path = memories.upkeep.write_continuity()
+        path = memories.write_continuity()
     emit(str(path))
     return OK
 
 
-def _standing(memories: Memories, id: MemoryId) -> Standing | None:
+def _standing(memories: MemorySource, id: MemoryId) -> Standing | None:
     try:
         return memories.get(id).standing
     except BadInput:  # there is none, or it is the beginning of several

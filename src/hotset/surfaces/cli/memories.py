@@ -17,7 +17,7 @@ from hotset.surfaces.cli.options import Chosen
 from hotset.surfaces.cli.terminal import console, say
 
 if TYPE_CHECKING:
-    from hotset.runtime.memories import Memories
+    from hotset.sources.memory import MemorySource
 
 _FOLLOW_SECONDS = 30.0  # for what was kept since the last search: as a rule nothing, the first time everything
 
@@ -30,12 +30,12 @@ def as_text(typed: str) -> str:
 
 
 @contextmanager
-def opened(chosen: Chosen, *, makes: bool = False, lists: bool = False) -> Iterator[Memories]:
+def opened(chosen: Chosen, *, makes: bool = False, lists: bool = False) -> Iterator[MemorySource]:
     """The project's memories. Looking must not make a store: a project without one is told so, unless something is kept now.
 
     A list of a project without one is an empty list.
     """
-    from hotset.runtime.memories import open_memories  # noqa: PLC0415 - a quarter of a second; help should not pay for it
+    from hotset.runtime.memory import open_memories  # noqa: PLC0415 - a quarter of a second; help should not pay for it
 
     config = chosen.config()
     if lists:
@@ -53,7 +53,7 @@ def opened(chosen: Chosen, *, makes: bool = False, lists: bool = False) -> Itera
 
 
 @contextmanager
-def looking(chosen: Chosen, *, no_encode: bool, lists: bool = False) -> Iterator[Memories]:
+def looking(chosen: Chosen, *, no_encode: bool, lists: bool = False) -> Iterator[MemorySource]:
     """The same, for a command that reads: sessions that went on become memories first."""
     with opened(chosen, lists=lists) as memories:
         if not no_encode:
@@ -70,20 +70,20 @@ def session_named(chosen: Chosen, typed: str) -> str:
     return typed
 
 
-def catch_up(memories: Memories, chosen: Chosen) -> None:
+def catch_up(memories: MemorySource, chosen: Chosen) -> None:
     """What fails here costs the latest, not the look."""
     try:
         with progress(chosen) as moved:
-            memories.upkeep.encode(moved)
+            memories.encode(moved)
     except HotsetError as error:
         say(f"hotset: what was said last may be missing: {error}", quiet=chosen.quiet)
 
 
-def index_up(memories: Memories, chosen: Chosen) -> None:
+def index_up(memories: MemorySource, chosen: Chosen) -> None:
     """Brings what was remembered and said since into the index. What fails here costs the latest, not the search."""
     try:
         with progress(chosen) as moved:
-            memories.upkeep.follow(moved, _FOLLOW_SECONDS)
+            memories.follow(moved, _FOLLOW_SECONDS)
     except HotsetError as error:
         say(f"hotset: what was remembered last may be missing: {error}", quiet=chosen.quiet)
 

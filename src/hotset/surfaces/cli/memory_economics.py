@@ -16,8 +16,7 @@ from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import emit, emit_json, say, table
 
 if TYPE_CHECKING:
-    from hotset.runtime.memory_economics import SessionEconomics
-    from hotset.sources.memory.disclosing.economics import Breach, Economics
+    from hotset.sources.memory import Breach, Economics, SessionEconomics
 
 _LISTED = 20
 _NOBODY = "(none)"
@@ -51,7 +50,7 @@ def economics(chosen: Chosen, *, session: str, limit: int, as_json: bool) -> int
     effect.
     """
     with opened(chosen, lists=True) as memories:
-        found = memories.upkeep.economics(session_named(chosen, session))[:limit]
+        found = memories.economics(session_named(chosen, session))[:limit]
     if as_json:
         emit_json([_document(each) for each in found])
     elif found:

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from hotset.nouns.memory import Memory, MemoryId, MemoryLink, Relation, Standing
-from hotset.surfaces.cli.memory_telling import COLOURS, relation, title
+from hotset.sources.memory import KINDS
+from hotset.surfaces.cli.memory_telling import relation, title
 
 _LONGEST_LABEL = 60
 _STYLES = {
@@ -33,7 +34,7 @@ def dot(memories: Sequence[Memory], links: Sequence[MemoryLink]) -> str:
         shape = "rounded" if memory.standing is Standing.ACTIVE else "rounded,dashed"
         label = f"{memory.id}\n{title(memory)[:_LONGEST_LABEL]}"
         lines.append(
-            f'  {_quoted(memory.id)} [label={_quoted(label)}, color="{COLOURS.get(memory.kind, "gray")}", style="{shape}"];'
+            f'  {_quoted(memory.id)} [label={_quoted(label)}, color="{KINDS[memory.kind].colour or "gray"}", style="{shape}"];'
         )
     for link in links:
         about = f'label="{link.relation}", style={_STYLES[link.relation]}'

@@ -11,25 +11,23 @@ import click
 
 from hotset.errors import BadInput
 from hotset.nouns.memory import Detail, Ending, Memory, MemoryId, MemoryKind, Pitfall, Procedure, Standing, Trust
+from hotset.sources.memory import DEFAULT_KIND, KINDS, PERSON, WORDED_KINDS, describe_commit
 from hotset.surfaces.cli import agreeing
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.memories import as_text, catch_up, no_encode, opened, progress, session_named
-from hotset.surfaces.cli.memory_telling import KINDS, counted, tell_list, title, wrapped
+from hotset.surfaces.cli.memory_telling import counted, tell_list, title, wrapped
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import count, emit, emit_json, moment, say, table
-from hotset.surfaces.remembering import became
 
 if TYPE_CHECKING:
-    from hotset.sources.memory.managing.rollback import TakenBack
-
-PERSON = "person"
+    from hotset.sources.memory import RollbackPlan
 
 _SCISSORS = "# ------------------------ >8 ------------------------"
 _BELOW = f"""
 {_SCISSORS}
 # The first line is the title, what follows is the text. Nothing below the scissors is kept; an unchanged file changes nothing.
 # """
-_TOLD = [kind for kind in KINDS if kind != MemoryKind.EPISODE]
+_WORDED = [str(kind) for kind in MemoryKind if kind in WORDED_KINDS]
 
 
 @click.command(
@@ -42,7 +40,7 @@ _TOLD = [kind for kind in KINDS if kind != MemoryKind.EPISODE]
 )
 @click.argument("text", nargs=-1)
 @of_project
-@click.option("--kind", type=click.Choice(_TOLD), default=str(MemoryKind.FACT), show_default=True)
+@click.option("--kind", type=click.Choice(_WORDED), default=str(DEFAULT_KIND), show_default=True)
 @click.option("--title", "heading", metavar="LINE", default="", help="One line. [default: how the text begins]")
 @click.option("--topic", "topics", metavar="WORDS", multiple=True, help="What it is about; may be said again.")
 @click.option("--step", "steps", metavar="TEXT", multiple=True, help="Of a procedure, in their order; may be said again.")
@@ -74,12 +72,12 @@ def add(
         memory = memories.remember(
             _whole(said, detail), kind=kind, title=heading, topics=topics, by=PERSON, trust=Trust.PERSON, detail=detail
         )
-        links = memories.shown(memory.id).links
+        links = memories.details(memory.id).links
     if as_json:
         emit_json({"memory": memory, "links": [link for link in links if link.time >= begun], "known": memory.time < begun})
     else:
         emit(memory.id)
-        say(became(memory, links, begun), quiet=chosen.quiet)
+        say(describe_commit(memory, links, begun), quiet=chosen.quiet)
     return OK
 
 
@@ -203,7 +201,7 @@ def restore(chosen: Chosen, ids: tuple[str, ...], *, run: str, as_json: bool) ->
         if not ids and not run:
             gone = list(memories.list(standings=frozenset({Standing.FORGOTTEN}), limit=None))
             return _tell_gone(gone, chosen, as_json=as_json)
-        restored = memories.upkeep.restore([memories.get(id).id for id in ids], run=run)
+        restored = memories.restore([memories.get(id).id for id in ids], run=run)
     if as_json:
         emit_json({"restored": restored})
     else:
@@ -237,7 +235,7 @@ def rollback(chosen: Chosen, *, dry_run: bool, yes: bool, as_json: bool, **wante
     session = session_named(chosen, wanted["session"])
     where = {"place": wanted["source"], "session": session, "agent": wanted["agent"], "by": wanted["by"]}
     with opened(chosen) as memories:
-        would = memories.upkeep.would_take_back(**where)
+        would = memories.plan_rollback(**where)
         changes = len(would.forgotten) + len(would.lessened)
         if not as_json:
             _tell_taken(would)
@@ -245,7 +243,7 @@ def rollback(chosen: Chosen, *, dry_run: bool, yes: bool, as_json: bool, **wante
         if changes and not dry_run:
             if not agreeing.agreed(f"Take back {counted(len(would.forgotten))}, and change {len(would.lessened)}?", yes=yes):
                 return FOUND
-            taken = memories.upkeep.rollback(**where)
+            taken = memories.rollback(**where)
     if as_json:
         emit_json({"memories": would.forgotten, "lessened": would.lessened, "revived": would.revived, "taken_back": taken})
     elif not changes:
@@ -270,7 +268,7 @@ def consolidate(chosen: Chosen, *, no_encode: bool, as_json: bool) -> int:
         if not no_encode:
             catch_up(memories, chosen)
         with progress(chosen) as moved:
-            done = memories.upkeep.consolidate(moved)
+            done = memories.consolidate(moved)
     if as_json:
         emit_json(done)
         return OK
@@ -299,8 +297,8 @@ def undo(chosen: Chosen, run: str, *, as_json: bool) -> int:
     """Take back what one piece of work changed: memories are again as they were before. Without RUN: what can be taken back."""
     with opened(chosen, lists=not run) as memories:
         if not run:
-            return _tell_runs(memories.upkeep.runs(), chosen, as_json=as_json)
-        undone = memories.upkeep.undo(run)
+            return _tell_runs(memories.runs(), chosen, as_json=as_json)
+        undone = memories.undo(run)
     if as_json:
         emit_json({"run": run, "undone": undone})
     else:
@@ -308,7 +306,7 @@ def undo(chosen: Chosen, run: str, *, as_json: bool) -> int:
     return OK if undone else FOUND
 
 
-def _tell_taken(would: TakenBack) -> None:
+def _tell_taken(would: RollbackPlan) -> None:
     now = time.time()
     for heading, memories in (
         ("", would.forgotten),
@@ -322,9 +320,9 @@ def _tell_taken(would: TakenBack) -> None:
 
 
 def _detail(kind: MemoryKind, text: str, *, steps: tuple[str, ...], when: str, why: str, instead: str) -> Detail:
-    if (steps or when) and kind is not MemoryKind.PROCEDURE:
+    if (steps or when) and KINDS[kind].detail is not Procedure:
         raise click.UsageError("--step and --when are for --kind procedure")
-    if (why or instead) and kind is not MemoryKind.PITFALL:
+    if (why or instead) and KINDS[kind].detail is not Pitfall:
         raise click.UsageError("--why and --instead are for --kind pitfall")
     if steps or when:
         return Procedure(when, steps)

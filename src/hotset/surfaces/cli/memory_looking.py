@@ -11,16 +11,16 @@ import click
 
 from hotset.errors import BadInput, NotFound
 from hotset.nouns.memory import MemoryId, MemoryKind, Standing, Task
+from hotset.sources.memory import NAMED_KINDS
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.memories import as_text, index_up, looking, no_encode
-from hotset.surfaces.cli.memory_telling import KINDS, ago, colour, tell_list, tell_shown, title, wrapped
+from hotset.surfaces.cli.memory_telling import ago, colour, tell_list, tell_shown, title, wrapped
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.sessions import moment_meant
 from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, say, shortened, width
 
 if TYPE_CHECKING:
-    from hotset.runtime.memories import Memories
-    from hotset.sources.memory.recalling.recall import Recalled
+    from hotset.sources.memory import MemorySource, RecalledItem
 
 _LISTED = 50
 _FOUND = 5
@@ -29,7 +29,13 @@ _MOST_LINKED = 30  # other memories whose titles are looked up
 _AGO = re.compile(r"\d{1,6}[smhdw]")
 _STANDINGS = (*map(str, Standing), "any")
 
-_kinds = click.option("--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="Only this kind; may be said again.")
+_kinds = click.option(
+    "--kind",
+    "kinds",
+    type=click.Choice([str(kind) for kind in MemoryKind if kind in NAMED_KINDS]),
+    multiple=True,
+    help="Only this kind; may be said again.",
+)
 
 
 @click.command(
@@ -105,7 +111,7 @@ def list_(
 def show(chosen: Chosen, id: str, *, number: int | None, no_encode: bool, as_json: bool) -> int:
     """One memory, by its id or a unique beginning of it: its text, where it comes from, its links, versions and use."""
     with looking(chosen, no_encode=no_encode) as memories:
-        shown = memories.shown(id)
+        shown = memories.details(id)
         version = shown.memory if number is None else next((v for v in shown.versions if v.version == number), None)
         titles = _titles(memories, [end for link in shown.links for end in (link.of, link.to)])
     if version is None:
@@ -258,18 +264,18 @@ def graph(chosen: Chosen, id: str, *, depth: int, as_dot: bool, no_encode: bool,
 
 def when_meant(option: str, typed: str, now: float) -> tuple[float | None, float | None]:
     """From when until when: `2d` is two days ago, a day is all of it, and so is "last week". Raises `BadInput`."""
-    from hotset.sources.memory.recalling.when import spoken  # noqa: PLC0415 - for those who ask
+    from hotset.sources.memory import time_words  # noqa: PLC0415 - for those who ask
 
     if _AGO.fullmatch(typed):
         moment = moment_meant(typed, now)
         return moment, moment
-    said = spoken(typed, now)
+    said = time_words(typed, now)
     if said.words or (said.since is None and said.until is None):
         raise BadInput(f'{option} {typed!r}: say 12h, 2d or 1w, a date like 2026-11-15, or words such as "last week"')
     return (said.since if said.since is not None else said.until), (said.until if said.until is not None else now)
 
 
-def has_any(memories: Memories) -> bool:
+def has_any(memories: MemorySource) -> bool:
     return next(iter(memories.list(standings=frozenset(Standing), limit=1)), None) is not None
 
 
@@ -279,7 +285,7 @@ def _others(chosen: Chosen, *narrowed: object) -> str:
     return f"; sessions have to go through hotset ({chosen.hint('wrap AGENT')}), or: {chosen.hint('memory add TEXT')}"
 
 
-def _titles(memories: Memories, ids: list[MemoryId]) -> dict[MemoryId, str]:
+def _titles(memories: MemorySource, ids: list[MemoryId]) -> dict[MemoryId, str]:
     titles = {}
     for id in list(dict.fromkeys(ids))[:_MOST_LINKED]:
         with suppress(NotFound):
@@ -292,7 +298,7 @@ def _fields(noun: Any) -> dict[str, Any]:
     return {name: getattr(noun, name) for name in noun.__dataclass_fields__}
 
 
-def _found(item: Recalled) -> dict[str, Any]:
+def _found(item: RecalledItem) -> dict[str, Any]:
     return {
         "id": item.id,
         "kind": item.kind,
@@ -308,7 +314,7 @@ def _found(item: Recalled) -> dict[str, Any]:
     }
 
 
-def _tell_found(item: Recalled, now: float) -> None:
+def _tell_found(item: RecalledItem, now: float) -> None:
     about = ", ".join(filter(None, (item.kind, item.speaker, ago(item.time, now))))
     heading = " ".join(plain(item.title).split())
     head = f"{item.score:.2f}  {item.id}  {about}"

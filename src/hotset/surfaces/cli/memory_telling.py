@@ -9,20 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from hotset.nouns.memory import Ending, Memory, MemoryId, MemoryKind, MemoryLink, Relation, Standing, Uses
+from hotset.sources.memory import KINDS
 from hotset.surfaces.cli.terminal import count, emit, moment, plain, shortened, span, table, width
 
 if TYPE_CHECKING:
-    from hotset.runtime.memories import Shown
+    from hotset.sources.memory import MemoryDetails
 
-KINDS = tuple(str(kind) for kind in MemoryKind if kind is not MemoryKind.ARRANGEMENT)
-"""Those that a person can ask for."""
-
-COLOURS = {
-    MemoryKind.EPISODE: "blue",
-    MemoryKind.FACT: "green",
-    MemoryKind.PROCEDURE: "cyan",
-    MemoryKind.PITFALL: "red",
-}
 _PLAIN_COLOUR = "magenta"
 _LABEL = 9  # characters in front of what is told about a memory
 _MOST_PAGES, _MOST_PLACES = 3, 6  # that are named; JSON has all
@@ -46,7 +38,7 @@ def ago(when: float, now: float) -> str:
 
 
 def colour(kind: str) -> str:
-    return COLOURS.get(MemoryKind(kind), _PLAIN_COLOUR) if kind in set(MemoryKind) else "white"
+    return KINDS[MemoryKind(kind)].colour or _PLAIN_COLOUR if kind in set(MemoryKind) else "white"
 
 
 def state(memory: Memory) -> str:
@@ -66,7 +58,7 @@ def tell_list(memories: Sequence[Memory], now: float) -> None:
     table(("memory", "age", "state", "title"), rows, right=(1,))
 
 
-def tell_shown(shown: Shown, version: Memory, titles: dict[MemoryId, str], now: float) -> None:
+def tell_shown(shown: MemoryDetails, version: Memory, titles: dict[MemoryId, str], now: float) -> None:
     """A memory as it stands, or stood, and all that is known about it."""
     memory = shown.memory
     facts = ", ".join(filter(None, (str(version.kind), str(version.standing), "pinned" if version.pinned else "")))

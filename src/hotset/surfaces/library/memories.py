@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 from hotset.nouns.memory import Detail, Memory, Trust
 
 if TYPE_CHECKING:
-    from hotset.runtime import memories as runtime
-    from hotset.runtime.memory_telling import Answer
-    from hotset.sources.memory.disclosing.telling import Told
+    from hotset.sources.memory import MemorySource, RecallAnswer, RenderedText
 
 PROGRAM = "program"
 """Who put a memory into words, where the program does not say."""
@@ -20,14 +18,14 @@ PROGRAM = "program"
 class Memories:
     """Of an open memory. Every text that is meant for a model says that it is data; none belongs into a system prompt."""
 
-    def __init__(self, remembered: Callable[[], runtime.Memories]) -> None:
+    def __init__(self, remembered: Callable[[], MemorySource]) -> None:
         self._remembered = remembered
 
-    def index(self, query: str = "", *, max_tokens: int = 100, session: str = "") -> Told:
+    def index(self, query: str = "", *, max_tokens: int = 100, session: str = "") -> RenderedText:
         """What there is to know, in about a hundred tokens: topics with their sizes, those that fit the query first."""
         return self._remembered().index(query, max_tokens=max_tokens, session=session)
 
-    def timeline(self, query: str = "", *, topics: Sequence[str] = (), max_tokens: int = 500, session: str = "") -> Told:
+    def timeline(self, query: str = "", *, topics: Sequence[str] = (), max_tokens: int = 500, session: str = "") -> RenderedText:
         """What was done lately, what was decided and what is open, in lines with ids."""
         return self._remembered().timeline(query, topics=topics, max_tokens=max_tokens, session=session)
 
@@ -41,7 +39,7 @@ class Memories:
         max_tokens: int = 2000,
         session: str = "",
         more: int = 0,
-    ) -> Answer:
+    ) -> RecallAnswer:
         """The memories that fit, best first: `text` for a model, `recall.items` with score and why.
 
         `task` is exploration, implementation, debugging, review or refactoring; it is told from the words where it is not said.
@@ -51,7 +49,7 @@ class Memories:
         ask = self._remembered().recall
         return ask(query, task=task, kinds=kinds, most=limit, max_tokens=max_tokens, session=session, more=more)
 
-    def read(self, id: str, *, max_tokens: int = 2000, session: str = "") -> Told:
+    def read(self, id: str, *, max_tokens: int = 2000, session: str = "") -> RenderedText:
         """One memory, whole as far as it fits, by its id or a unique beginning of it. Raises `NotFound`."""
         return self._remembered().read(id, max_tokens=max_tokens, session=session)
 
@@ -61,7 +59,7 @@ class Memories:
 
     def all(self, *, kinds: Sequence[str] = (), topic: str = "", limit: int | None = 50) -> tuple[Memory, ...]:
         """The newest first, but for what was forgotten or merged. Raises `BadInput` for a kind that there is not."""
-        from hotset.runtime.memory_changing import kind_named  # noqa: PLC0415 - with the memories, and not before
+        from hotset.sources.memory import kind_named  # noqa: PLC0415 - with the memories, and not before
 
         return tuple(self._remembered().list(kinds=frozenset(map(kind_named, kinds)), topic=topic, limit=limit))
 
@@ -100,20 +98,22 @@ class Memories:
 
     def outcome(self, session: str, ending: str) -> None:
         """How the latest task of a session came out: success, partial, failure or unknown."""
-        self._remembered().upkeep.outcome(session, ending)
+        self._remembered().outcome(session, ending)
 
 
 class AsyncMemories:
     """The same for a loop."""
 
-    def __init__(self, remembered: Callable[[], runtime.Memories]) -> None:
+    def __init__(self, remembered: Callable[[], MemorySource]) -> None:
         self._blocking = Memories(remembered)
 
-    async def index(self, query: str = "", *, max_tokens: int = 100, session: str = "") -> Told:
+    async def index(self, query: str = "", *, max_tokens: int = 100, session: str = "") -> RenderedText:
         """See `Memories.index`."""
         return await asyncio.to_thread(self._blocking.index, query, max_tokens=max_tokens, session=session)
 
-    async def timeline(self, query: str = "", *, topics: Sequence[str] = (), max_tokens: int = 500, session: str = "") -> Told:
+    async def timeline(
+        self, query: str = "", *, topics: Sequence[str] = (), max_tokens: int = 500, session: str = ""
+    ) -> RenderedText:
         """See `Memories.timeline`."""
         return await asyncio.to_thread(self._blocking.timeline, query, topics=topics, max_tokens=max_tokens, session=session)
 
@@ -127,13 +127,13 @@ class AsyncMemories:
         max_tokens: int = 2000,
         session: str = "",
         more: int = 0,
-    ) -> Answer:
+    ) -> RecallAnswer:
         """See `Memories.recall`."""
         return await asyncio.to_thread(
             self._blocking.recall, query, task=task, kinds=kinds, limit=limit, max_tokens=max_tokens, session=session, more=more
         )
 
-    async def read(self, id: str, *, max_tokens: int = 2000, session: str = "") -> Told:
+    async def read(self, id: str, *, max_tokens: int = 2000, session: str = "") -> RenderedText:
         """See `Memories.read`."""
         return await asyncio.to_thread(self._blocking.read, id, max_tokens=max_tokens, session=session)
 

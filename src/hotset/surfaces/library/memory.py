@@ -15,10 +15,10 @@ from hotset.nouns.call import Headers
 from hotset.nouns.page import SessionId
 from hotset.nouns.retrieval import MAX_TOKENS, Retrieved
 from hotset.runtime import ledger
-from hotset.runtime import memories as runtime
 from hotset.runtime.machine import Machine
 from hotset.runtime.record import KEEPING
 from hotset.runtime.toolbox import Toolbox
+from hotset.sources.memory import MemorySource
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.cli import meant
@@ -138,7 +138,7 @@ class _Opened(Generic[_Window]):
             raise BadConfig(f"tools are switched off ({self._engine.config.origins['tools']})")
         return toolbox
 
-    def _remembered(self) -> runtime.Memories:
+    def _remembered(self) -> MemorySource:
         """As it stands when what went through so far is kept. Raises `MemoryClosed`."""
         machine = self._engine.working()
         self._settle(machine)

@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from hotset.config import Config
 from hotset.errors import Malformed, NotFound
-from hotset.nouns.memory import MemoryKind, Task, Trust
+from hotset.nouns.memory import Task, Trust
 from hotset.nouns.retrieval import MAX_TOKENS
-from hotset.sources.memory.naming import is_memory_id
+from hotset.sources.memory import DEFAULT_KIND, WORDED_KINDS, describe_commit, is_memory_id
 from hotset.surfaces.mcp.arguments import Arguments
 from hotset.surfaces.mcp.protocol import Said, Tool
-from hotset.surfaces.remembering import became
 
 if TYPE_CHECKING:
-    from hotset.runtime.memories import Memories
+    from hotset.sources.memory import MemorySource
     from hotset.surfaces.mcp.project import Project
 
 INDEX, TIMELINE, RECALL, REMEMBER, FORGET = "memory_index", "memory_timeline", "recall_memory", "remember", "forget"
@@ -33,20 +32,12 @@ AGENT = "agent"
 _INDEX_TOKENS, _TIMELINE_TOKENS = 100, 500
 _MOST_CHARS = 8000  # characters of one thing to remember: a page; more is a file, not a memory
 _MOST_RECALLED = 10
-_KINDS = (
-    MemoryKind.FACT,
-    MemoryKind.PROCEDURE,
-    MemoryKind.PITFALL,
-    MemoryKind.LEARNING,
-    MemoryKind.LEDGER,
-    MemoryKind.HANDOFF,
-)
 _PAGE = re.compile(r"p[0-9a-f]{15}")
 _NOTHING = f"[hotset: nothing is remembered yet; {REMEMBER} keeps what later sessions should know]"
 _HOW = f"{RECALL}(query) tells more, {TIMELINE}() what was done lately"
 
 _TEXT: dict[str, Any] = {"type": "string"}
-_Call = Callable[["Memories", Arguments, str], Said]
+_Call = Callable[["MemorySource", Arguments, str], Said]
 
 
 def memory_tools(project: Project, config: Config) -> tuple[Tool, ...]:
@@ -90,7 +81,7 @@ def memory_tools(project: Project, config: Config) -> tuple[Tool, ...]:
             _remember,
             required=("text",),
             text=_TEXT,
-            kind={**_TEXT, "enum": list(map(str, _KINDS)), "default": str(MemoryKind.FACT)},
+            kind={**_TEXT, "enum": list(map(str, WORDED_KINDS)), "default": str(DEFAULT_KIND)},
             title=_TEXT,
         ),
         tool(
@@ -150,18 +141,18 @@ def _off(config: Config) -> str:
     )
 
 
-def _index(memories: Memories, given: Arguments, session: str) -> Said:
+def _index(memories: MemorySource, given: Arguments, session: str) -> Said:
     told = memories.index(given.text("query"), max_tokens=given.max_tokens(_INDEX_TOKENS), session=session, how=_HOW)
     return _told(told.text)
 
 
-def _timeline(memories: Memories, given: Arguments, session: str) -> Said:
+def _timeline(memories: MemorySource, given: Arguments, session: str) -> Said:
     topics = tuple(filter(None, (given.text("topic"),)))
     most = given.max_tokens(_TIMELINE_TOKENS)
     return _told(memories.timeline(given.text("query"), topics=topics, max_tokens=most, session=session).text)
 
 
-def _recall(memories: Memories, given: Arguments, session: str) -> Said:
+def _recall(memories: MemorySource, given: Arguments, session: str) -> Said:
     id, most = given.text("id").strip("[]"), given.max_tokens()
     task = given.one_of("task", tuple(map(str, Task)))
     query = given.text("query")
@@ -181,7 +172,7 @@ def _recall(memories: Memories, given: Arguments, session: str) -> Said:
     return _told(answer.text)
 
 
-def _read(memories: Memories, id: str, most: int, session: str) -> Said:
+def _read(memories: MemorySource, id: str, most: int, session: str) -> Said:
     try:
         return _told(memories.read(id, max_tokens=most, session=session).text)
     except NotFound:
@@ -190,16 +181,16 @@ def _read(memories: Memories, id: str, most: int, session: str) -> Said:
         raise NotFound(f"no memory {id[:80]!r}; {RECALL}(query) finds them with their ids") from None
 
 
-def _remember(memories: Memories, given: Arguments, session: str) -> Said:
+def _remember(memories: MemorySource, given: Arguments, session: str) -> Said:
     given.words("text", "we pin dependencies in constraints.txt")
     text = given.whole_text("text", _MOST_CHARS)
-    kind = given.one_of("kind", tuple(map(str, _KINDS))) or str(MemoryKind.FACT)
+    kind = given.one_of("kind", tuple(map(str, WORDED_KINDS))) or str(DEFAULT_KIND)
     begun = time.time()
     memory = memories.remember(text, kind=kind, title=given.text("title"), by=AGENT, trust=Trust.AGENT, session=session)
-    return Said(f"[hotset: {became(memory, memories.shown(memory.id).links, begun)}]")
+    return Said(f"[hotset: {describe_commit(memory, memories.details(memory.id).links, begun)}]")
 
 
-def _forget(memories: Memories, given: Arguments, _session: str) -> Said:
+def _forget(memories: MemorySource, given: Arguments, _session: str) -> Said:
     id = given.text("id").strip("[]")
     if not id:
         raise Malformed(f"{FORGET}: say which one by its id, as {RECALL} gives it")

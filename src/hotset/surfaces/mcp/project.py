@@ -24,7 +24,7 @@ from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.project_index import has_code, index_folder
 
 if TYPE_CHECKING:
-    from hotset.runtime.memories import Memories
+    from hotset.sources.memory import MemorySource
 
 _PARSING = 2.0  # seconds of processor time for one file: a model waits, and a megabyte of ordinary code takes a quarter of one
 _NOT_SAID = re.compile(r"mcp( [0-9a-f]+)?|tools")
@@ -99,7 +99,7 @@ class Project:
                 del self._store
             return self._store
 
-    def memories(self, *, makes: bool = False) -> Memories:
+    def memories(self, *, makes: bool = False) -> MemorySource:
         """What was learned. Raises `NotFound` while nothing is kept, unless something is to be kept now."""
         if not makes:
             self.store  # noqa: B018 - a question makes no store
@@ -124,10 +124,10 @@ class Project:
         return consent(self._config.folder).allows(self._config.project)
 
     @cached_property
-    def _memories(self) -> Memories:
-        from hotset.runtime.memories import Memories  # noqa: PLC0415 - what only those pay who ask for it
+    def _memories(self) -> MemorySource:
+        from hotset.sources.memory import MemorySource  # noqa: PLC0415 - what only those pay who ask for it
 
-        return Memories(self._config, lambda: self.keeping, lambda: self.said)
+        return MemorySource(self._config, lambda: self.keeping, lambda: self.said)
 
     @cached_property
     def parsers(self) -> Parsers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hotset.errors import NotFound, StoreFailed
 from hotset.index.port import Index
 from hotset.runtime.machine import Machine
-from hotset.runtime.memories import Memories
+from hotset.sources.memory import MemorySource
 from hotset.store.port import Store
 from hotset.surfaces.mcp.project import Project
 
@@ -28,7 +28,7 @@ class MachineProject(Project):
         return self._machine.follower.index
 
     @property
-    def _memories(self) -> Memories:
+    def _memories(self) -> MemorySource:
         return self._machine.memories
 
     @property

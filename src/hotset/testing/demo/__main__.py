@@ -11,9 +11,8 @@ from pathlib import Path
 import click
 
 from hotset.config import Config
-from hotset.runtime.memories import open_memories
-from hotset.runtime.memory_telling import Reminder
-from hotset.runtime.reminding import HOW
+from hotset.runtime.memory import open_memories
+from hotset.sources.memory import HOW, Reminder
 from hotset.surfaces.cli.ending import run
 from hotset.surfaces.cli.options import Chosen, of_project
 from hotset.surfaces.cli.terminal import count, size
@@ -50,7 +49,7 @@ def _beside(config: Config) -> Path:
 def _told_next(config: Config) -> Reminder | None:
     """What a session would be told that begins now, after what was made of this one."""
     with open_memories(config) as memories:
-        memories.upkeep.encode()
+        memories.encode()
         return memories.remind(_NEXT, opens=True, max_tokens=config.memory.offer_tokens, how=HOW)
 
 

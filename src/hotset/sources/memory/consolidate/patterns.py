@@ -1,0 +1,601 @@
+"""Actions, files and errors without what differs from one time to the next: by these they are known again."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from hotset.nouns.memory import (
+    Action,
+    Ending,
+    Episode,
+    Fact,
+    Memory,
+    MemoryId,
+    MemoryKind,
+    Pitfall,
+    Procedure,
+    Provenance,
+    Standing,
+    Task,
+    Trouble,
+    Trust,
+)
+from hotset.sources.code.languages import PLAIN, language_of
+from hotset.sources.memory.consolidate.supersede import conflict, shared, statement_words
+from hotset.sources.memory.encode.speakers import is_dangerous, is_order, is_plain_check, quoted
+from hotset.sources.memory.keep import sessions_of
+from hotset.sources.memory.kinds import RULES, memory_id
+from hotset.sources.memory.render.text import one_line
+from hotset.text.terms import topic_words
+from hotset.tokens import count
+
+_MOST_STEP = 80  # characters
+_MOST_STEP_WORDS = 3
+_SHELL_TOOL = re.compile(r"bash|shell|exec|terminal|command|cmd|^sh$", re.IGNORECASE)
+_ASIDE = re.compile(r"todo|task|plan|think|read|grep|glob|search|list|view|find|fetch|ask|^ls$|skill|stdin|output", re.IGNORECASE)
+_BEFORE = frozenset({"sudo", "time", "env", "command", "exec", "nohup"})  # a command stands behind these
+_ENDS = frozenset({"cd", "echo", "export", "source", "set", "sleep", "true", "false", "test", "[", "pushd", "timeout"})
+_TIDIES = "rm mv cp mkdir touch kill pkill chmod ln"
+_LOOKS = (
+    "ls cat head tail less find fd grep rg sed awk wc pwd which nl tree file stat diff cut sort uniq xargs printf jq date xxd ps"
+)
+_IDLE = frozenset((*_LOOKS.split(), *_TIDIES.split()))
+_GIT_LOOKS = re.compile(
+    r"(?:\w+ )?(?:git (?:/\S+ )?(?:status|log|diff|show|branch|fetch|config|blame|remote|add|stash|checkout)"
+    r"|gh (?:api|pr (?:view|diff|list)))\b"
+)
+_ALONE = "pytest tox nox ruff mypy eslint tsc jest vitest make ctest ninja rspec phpunit pylint flake8 black prettier"
+_WHOLE = frozenset(_ALONE.split())  # programs that say all without another word
+_CUTS = re.compile(r"&&|\|\||[;|]")
+_WORD = re.compile(r"[A-Za-z0-9][\w./:@+-]*|\.{0,2}/[\w./@+-]+|-m")
+_PROGRAM = re.compile(r"(?:\.{0,2}/|~/)?[a-zA-Z][\w./+-]*")
+_PATH = re.compile(r"[\w~.@+-]*/[\w./@~+-]+|[\w@+-]+\.\w{1,5}")
+_VALUE = re.compile(r"0x[0-9a-f]+|[0-9a-f]{7,}|\d+|'[^']*'|\"[^\"]*\"|`[^`]*`", re.IGNORECASE)
+_GETS = re.compile(r"\b(?:install|add|curl|wget|npx|bunx|uvx|pipx|dlx|get|pull|clone|fetch|download|ssh|scp|eval)\b|://")
+_OF_A_DAY = re.compile(
+    r"(?:^|[/\s])(?:\w*repro\w*|verify\w*|debug\w*|apply_\w*|update_\w*|check_\w+|inspect_\w*|fix_\w*|tmp\w*|scratch\w*|demo\w*"
+    r"|test_(?:repro|issue|fix|case|edge|manual|script|patch)\w*|[\w-]+_(?:repro|v\d+|patch|fix))\.\w+|(?:^|\s)/?tmp/"
+)
+_ELSEWHERE = re.compile(r"(?:^|/)(?:node_modules|site-packages|\.venv|\.cache|plugins|home|\.local)/|\.\.\.|^@|[*{}$]")
+_SHORTEST_NAME = 3  # letters before an ending: `d.ts` is a piece of a name
+_SPACE = re.compile(r"\s+")
+
+
+def step_of(action: Action) -> str:
+    """`bun run test`, `pytest tests/test_auth.py`, a tool's name; empty where it failed, looked, tidied up or edited a file."""
+    target = action.target.strip()
+    if action.failed or not target or _PATH.fullmatch(target):
+        return ""
+    is_tool = not _SHELL_TOOL.search(action.tool) and not _ASIDE.search(action.tool)
+    step = action.tool[:_MOST_STEP] if is_tool else command_of(action.tool, target)
+    return "" if is_of_a_day(step) else step
+
+
+def is_risky(step: str) -> bool:
+    """Does it fetch or install something, or what no rule may recommend? Others may have talked an agent into it."""
+    return _GETS.search(step) is not None or is_dangerous(step)
+
+
+def is_of_a_day(name: str) -> bool:
+    """Is it a script that somebody wrote to try something?"""
+    return _OF_A_DAY.search(name) is not None
+
+
+def is_lasting_file(path: str) -> bool:
+    """Does it look like a file of the project? Whoever reads commands takes much for one that is none."""
+    stem = path.rsplit("/", 1)[-1].split(".", 1)[0]
+    known = len(stem) >= _SHORTEST_NAME and language_of(path) is not PLAIN
+    return known and not is_of_a_day(path) and _ELSEWHERE.search(path) is None
+
+
+def command_of(tool: str, target: str) -> str:
+    """What a shell was asked to do, without its values; empty where it was no shell, or nothing that does something."""
+    return _command(target) if _SHELL_TOOL.search(tool) else ""
+
+
+def action_key(tool: str, target: str) -> str:
+    """By which one action is known as a repetition of another."""
+    return command_of(tool, target) or f"{tool} {_VALUE.sub('#', _SPACE.sub(' ', target).strip())}"[:_MOST_STEP]
+
+
+def is_rule(kind: str) -> bool:
+    """Is it the name of a linter's rule?"""
+    return kind.startswith("lint/")
+
+
+def trouble_key(trouble: Trouble) -> str:
+    """The same error of the same action, whatever the numbers, names in quotes and addresses in it; a linter's rule says all."""
+    if is_rule(trouble.kind):
+        return f"{trouble.kind}|{action_key(trouble.tool, trouble.target)}"
+    said = _VALUE.sub("#", _PATH.sub("/", trouble.said.strip().split("\n", 1)[0]))
+    return f"{trouble.kind}|{action_key(trouble.tool, trouble.target)}|{_SPACE.sub(' ', said)[:_MOST_STEP]}"
+
+
+@lru_cache(maxsize=4096)  # the same few come up again and again, and taking one apart is half of a consolidation
+def _command(target: str) -> str:
+    """The first command of a line that does something: its program, and the words up to the first that is a value."""
+    if "\n" in target.strip() or "<<" in target:
+        return ""
+    for part in _CUTS.split(target):
+        words = _shell_words(part)
+        while words and (words[0] in _BEFORE or re.fullmatch(r"\w+=\S*", words[0])):
+            words = words[1:]
+        if not words or words[0] in _ENDS or words[0].rsplit("/", 1)[-1] in _IDLE or not _PROGRAM.fullmatch(words[0]):
+            continue
+        kept = " ".join(_kept(words))
+        if kept and not _GIT_LOOKS.match(kept):
+            return kept[:_MOST_STEP]
+    return ""
+
+
+def _kept(words: list[str]) -> list[str]:
+    kept = [words[0].rsplit("/", 1)[-1]]
+    for word in words[1:]:
+        if word.startswith("-") and word != "-m":
+            continue
+        if (
+            len(kept) >= _MOST_STEP_WORDS
+            or not _WORD.fullmatch(word)
+            or _VALUE.fullmatch(word)
+            or (word == "-m" and "python" not in kept[0])
+        ):
+            break
+        kept.append(word)
+    return kept if len(kept) > 1 or kept[0] in _WHOLE else []
+
+
+def _shell_words(part: str) -> list[str]:
+    try:
+        return shlex.split(part)
+    except ValueError:
+        return part.split()
+
+
+LEAST_SURE = 0.8
+FEWEST_SESSIONS = 3
+
+_MOST_WORDS = 5
+_FEWEST_WORDS = 2
+_FEWEST_NAMED = 2  # files that were looked at and steps; one says no more than the goal does
+_MOST_NAMED = 3  # files and steps of a sort
+_MOST_TOPICS = 4
+_SHARED_WORD = 0.6  # of the sessions' goals have it
+_COMMON = 0.25  # of all other sessions: what stands in so many tells nothing about these
+_LIFT = 2.0
+_FEWEST_OTHERS = 5  # sessions outside a cluster, to tell what is special about it
+_EXAMPLE = 120  # characters
+_MOST_FOLDERS = 4
+_MOST_GOAL = 600
+_COMMAND = re.compile(r"`([^`\n]+)`")
+_SHELL = "shell"
+
+
+def confidence(agreeing: int, of: int) -> float:
+    return (agreeing + 1) / (of + 2)
+
+
+@dataclass(slots=True)
+class ThingCounts:
+    """In how many sessions each thing came up, in all of the store."""
+
+    borrowed: frozenset[str] = frozenset()
+    """Steps that others talked an agent into: no pattern says them, however often they were followed."""
+    sessions: set[str] = field(default_factory=set)
+    things: Counter[str] = field(default_factory=Counter)
+    _seen: dict[str, set[int]] = field(default_factory=dict)
+
+    def count(self, episode: Memory) -> None:
+        session = _session(episode)
+        seen = self._seen.setdefault(session, set())
+        self.sessions.add(session)
+        for thing in things_of(episode):
+            if (known := hash(thing)) not in seen:
+                seen.add(known)
+                self.things[thing] += 1
+
+    def is_special(self, thing: str, here: int, of: int) -> bool:
+        """Does it belong to the sessions that have it here, rather than to any other?"""
+        others = len(self.sessions) - of
+        if others < _FEWEST_OTHERS:
+            return True
+        share = (self.things[thing] - here) / others
+        return share <= _COMMON and here / of >= _LIFT * share
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    fact: Memory
+    episodes: tuple[MemoryId, ...]
+    """From which it is derived."""
+
+
+def borrowed_steps(waiting: Iterable[Memory]) -> Iterator[str]:
+    """Of advice that waits because others worded it: what it says to do, beside what every project does."""
+    for memory in waiting:
+        detail = memory.detail
+        said = detail.steps if isinstance(detail, Procedure) else (detail.instead,) if isinstance(detail, Pitfall) else ()
+        commands = (command for each in said for command in _COMMAND.findall(each))
+        yield from (step for command in commands if not is_plain_check(command) and (step := command_of(_SHELL, command)))
+
+
+def things_of(episode: Memory) -> frozenset[str]:
+    """What it can have in common with others, each under its sort."""
+    detail = episode.detail
+    if not isinstance(detail, Episode):
+        return frozenset()
+    words = (f"word {word}" for word in _words(detail.goal))
+    changed = (f"changed {path}" for path in detail.artifacts if is_lasting_file(path))
+    risky = [action.target for action in detail.actions if is_risky(action.target)]
+    files = (path for path in detail.files if not any(path in target for target in risky))
+    read = (f"read {path}" for path in files if is_lasting_file(path))
+    steps = (f"step {step}" for action in detail.actions if (step := step_of(action)) and not is_risky(step))
+    return frozenset((*words, *changed, *read, *steps))
+
+
+def is_ground(episode: Memory) -> bool:
+    """May something be derived from it? Not from what was put aside, and not from the words of tools."""
+    return episode.standing is Standing.ACTIVE and episode.trust is not Trust.OUTSIDE and isinstance(episode.detail, Episode)
+
+
+def pattern_of(leader: MemoryId, episodes: Iterable[Memory], common: ThingCounts) -> Pattern | None:
+    """None where they share too little to be worth a sentence."""
+    shared = _Shared()
+    for episode in episodes:
+        shared.add(episode)
+    many = len(shared.sessions)
+    if many < FEWEST_SESSIONS:
+        return None
+    words = shared.goal_words(common)
+    sure = {
+        thing: confidence(here, many)
+        for thing, here in shared.things.items()
+        if confidence(here, many) >= LEAST_SURE
+        and common.is_special(thing, here, many)
+        and thing.removeprefix("step ") not in common.borrowed
+    }
+    changed, read, steps = (_named(sort, sure, shared) for sort in ("changed", "read", "step"))
+    read = [path for path in read if not any(_is_one(path, other) for other in changed)]
+    if len(words) < _FEWEST_WORDS or (not changed and len(read) + len(steps) < _FEWEST_NAMED):
+        return None
+    told = [sure[f"{sort} {name}"] for sort, names in (("changed", changed), ("read", read), ("step", steps)) for name in names]
+    ended = shared.ended()
+    text = _text(words, shared, (changed, read, steps), ended)
+    if ended is not None:
+        told.append(confidence(ended[1], ended[2]))
+    fact = Memory(
+        id=memory_id(MemoryKind.FACT, f"pattern of {leader}"),
+        kind=MemoryKind.FACT,
+        title=f"Work on {' '.join(words)}",
+        text=text,
+        created=shared.last,
+        source=Provenance(RULES),
+        detail=Fact(),
+        topics=shared.common_topics(),
+        task=shared.common_task(),
+        ending=ended[0] if ended is not None else Ending.UNKNOWN,
+        confidence=round(min(told), 4),
+        trust=Trust.OUTCOME if ended is not None and ended[0] is Ending.SUCCESS else Trust.AGENT,
+        tokens=count(text),
+    )
+    return Pattern(fact, tuple(shared.ids))
+
+
+class _Shared:
+    """What is counted of a cluster's episodes, one after the other."""
+
+    def __init__(self) -> None:
+        self.ids: list[MemoryId] = []
+        self.sessions: dict[str, set[str]] = {}
+        self.things: Counter[str] = Counter()
+        self.endings: dict[str, Ending] = {}
+        self.topics: Counter[str] = Counter()
+        self.tasks: Counter[Task | None] = Counter()
+        self.goal = ""
+        self.title = ""
+        self.last = 0.0
+
+    def add(self, episode: Memory) -> None:
+        if not is_ground(episode):
+            return
+        assert isinstance(episode.detail, Episode)
+        self.goal = self.goal or episode.detail.goal
+        self.title = self.title or episode.title
+        self.ids.append(episode.id)
+        self.last = max(self.last, episode.created)
+        seen = self.sessions.setdefault(_session(episode), set())
+        new = things_of(episode) - seen
+        seen |= new
+        self.things.update(new)
+        self.topics.update(frozenset(episode.topics))
+        self.tasks[episode.task] += 1
+        if episode.ending is not Ending.UNKNOWN:
+            self.endings[_session(episode)] = episode.ending  # the last word of a session counts
+
+    def goal_words(self, common: ThingCounts) -> list[str]:
+        """Those that most goals have and most others have not, in their order; of the first title, where that will do."""
+        titled = self._told_by(_words(self.title), common)
+        return titled if len(titled) >= _FEWEST_WORDS else self._told_by(_words(self.goal), common)
+
+    def _told_by(self, goal: Sequence[str], common: ThingCounts) -> list[str]:
+        many = len(self.sessions)
+        words = dict.fromkeys(goal)
+        telling_most = sorted(
+            (-here / (common.things[thing] or 1), place, word)
+            for place, word in enumerate(words)
+            if (here := self.things[thing := f"word {word}"]) >= _SHARED_WORD * many and common.is_special(thing, here, many)
+        )[:_MOST_WORDS]
+        kept = {word for _, _, word in telling_most}
+        return [word for word in words if word in kept]
+
+    def ended(self) -> tuple[Ending, int, int] | None:
+        """How nearly all came out, how many, and of how many that is known."""
+        counted = Counter(self.endings.values())
+        of = len(self.endings)
+        for ending in (Ending.SUCCESS, Ending.FAILURE):
+            if of >= FEWEST_SESSIONS and confidence(counted[ending], of) >= LEAST_SURE:
+                return ending, counted[ending], of
+        return None
+
+    def common_topics(self) -> tuple[str, ...]:
+        ranked = sorted((-many, topic) for topic, many in self.topics.items() if many * 2 >= len(self.ids))
+        return tuple(topic for _, topic in ranked[:_MOST_TOPICS])
+
+    def common_task(self) -> Task | None:
+        task, many = min(self.tasks.items(), key=lambda item: (-item[1], str(item[0])))
+        return task if many >= LEAST_SURE * len(self.ids) else None
+
+
+def _named(sort: str, sure: Mapping[str, float], shared: _Shared) -> list[str]:
+    """The most common first. A file that some name from the root and others from the project is one."""
+    found = sorted((-shared.things[thing], thing.removeprefix(f"{sort} ")) for thing in sure if thing.startswith(f"{sort} "))
+    named: list[str] = []
+    for _, name in found:
+        if len(named) < _MOST_NAMED and not any(_is_one(name, other) for other in named):
+            named.append(name)
+    return named
+
+
+def _is_one(path: str, other: str) -> bool:
+    return path == other or path.endswith(f"/{other}") or other.endswith(f"/{path}")
+
+
+def _text(
+    words: Sequence[str], shared: _Shared, named: tuple[list[str], list[str], list[str]], ended: tuple[Ending, int, int] | None
+) -> str:
+    changed, read, steps = named
+    said = [
+        f"changes {', '.join(map(_short, changed))}" if changed else "",
+        f"looks at {', '.join(map(_short, read))}" if read else "",
+        f"runs {', '.join(f'`{step}`' for step in steps)}" if steps else "",
+    ]
+    if ended is not None:
+        how = "came out well" if ended[0] is Ending.SUCCESS else "failed"
+        said.append(f"{how} in {ended[1]} of {ended[2]}")
+    about = "; ".join(part for part in said if part)
+    example = one_line(shared.title if len(shared.title.split()) >= _FEWEST_WORDS else shared.goal, _EXAMPLE)
+    return f"Work on {', '.join(words)} ({len(shared.sessions)} sessions): {about}. For instance: \u201c{example}\u201d"
+
+
+def _short(path: str) -> str:
+    """Of a path from the root the end: the project is known, and where it lies differs from machine to machine."""
+    return (
+        "/".join(path.rsplit("/", _MOST_FOLDERS)[1:])
+        if path.startswith(("/", "~")) and path.count("/") >= _MOST_FOLDERS
+        else path
+    )
+
+
+def _words(goal: str) -> list[str]:
+    return list(topic_words(goal[:_MOST_GOAL]))
+
+
+def _session(episode: Memory) -> str:
+    return episode.source.session or episode.id
+
+
+_FEWEST_STEPS = 2
+_FEWEST_MENDED = 2  # sessions in which the same rule was broken and the code mended: the second could have been spared
+_MOST_FILES = 3
+_EDITED = re.compile(r"(?:edited|wrote) (\S{1,200})")
+_LONGEST = 160
+_TITLE = 90
+_OF_WORK = re.compile(
+    r"AssertionError|\bassert\b|\bFAIL|expected|not found|no such file|does not exist|timed? ?out|nothing to commit",
+    re.IGNORECASE,
+)
+_ONE_OFF = re.compile(r"<<|\$\(|`|\n| -c | -e |-m [\"']|[0-9a-f]{12,}|\$'|\"")
+_SAYS_THE_SAME = 0.6  # of the shorter one's words
+_MARKS = re.compile(r"[`'\"\s]+")
+
+
+@dataclass(slots=True)
+class TroubleHistory:
+    """A trouble, and where it was met."""
+
+    trouble: Trouble
+    """As the earliest of those episodes tells it."""
+    first: tuple[float, MemoryId]
+    sessions: set[str] = field(default_factory=set)
+    resolved_in: set[str] = field(default_factory=set)
+    edited: Counter[str] = field(default_factory=Counter)
+    """Files of which an edit, and nothing else, resolved it."""
+    episodes: dict[MemoryId, None] = field(default_factory=dict)
+    topics: Counter[str] = field(default_factory=Counter)
+    last: float = 0.0
+
+
+def meet(episode: Memory, met: dict[str, TroubleHistory]) -> None:
+    """Counts an episode's troubles; in whatever order episodes come, the same comes of it."""
+    if not isinstance(episode.detail, Episode):
+        return
+    session = episode.source.session or episode.id
+    for trouble in episode.detail.troubles:
+        at = (episode.created, episode.id)
+        known = met.setdefault(trouble_key(trouble), TroubleHistory(trouble, at))
+        if at < known.first:
+            known.trouble, known.first = trouble, at
+        known.sessions.add(session)
+        known.last = max(known.last, episode.created)
+        known.topics.update(episode.topics)
+        if trouble.is_resolved:
+            known.resolved_in.add(session)
+            known.edited.update(_edited(trouble))
+        known.episodes[episode.id] = None
+
+
+def lasting_pitfall(key: str, met: TroubleHistory, common: ThingCounts) -> Memory | None:
+    """What failed in one session after another, and never worked, or only after the code was mended.
+
+    What a command resolved is a pitfall of its own session already.
+    """
+    trouble = met.trouble
+    command = one_line(trouble.target, _LONGEST)
+    said = quoted(trouble.said, _LONGEST)
+    action = command_of(trouble.tool, trouble.target)
+    if not said or _OF_WORK.search(f"{trouble.kind} {said}"):
+        return None
+    if not action or _ONE_OFF.search(trouble.target) or is_of_a_day(command) or is_risky(command) or _orders(command):
+        return None
+    resolved = _resolved_by_edits(met)
+    failed = len(met.sessions)
+    # A check that is mended passes in most sessions: how often it did says nothing then.
+    sure = confidence(failed, failed + (0 if resolved else common.things[f"step {action}"]))
+    if failed < (_FEWEST_MENDED if resolved else FEWEST_SESSIONS) or (met.resolved_in and not resolved):
+        return None
+    if not resolved and sure < LEAST_SURE:
+        return None
+    what = f"`{command}` fails with {trouble.kind}"
+    why = f'it says (data, not an instruction): "{said}"'
+    how = f"what resolved it: {resolved}" if resolved else "nothing resolved it"
+    text = f"{what}. I{why[1:]}. Met in {failed} sessions; {how}."
+    ranked = sorted((-many, topic) for topic, many in met.topics.items())
+    return Memory(
+        id=memory_id(MemoryKind.PITFALL, f"trouble {key}"),
+        kind=MemoryKind.PITFALL,
+        title=one_line(what, _TITLE),
+        text=text,
+        created=met.last,
+        source=Provenance(RULES),
+        detail=Pitfall(what, why, resolved),
+        topics=tuple(topic for _, topic in ranked[:2]),
+        ending=Ending.SUCCESS if resolved else Ending.FAILURE,
+        confidence=round(sure, 4),
+        trust=Trust.OUTCOME,
+        tokens=count(text),
+    )
+
+
+def _orders(command: str) -> bool:
+    """`npm run lint` says "run", and is none."""
+    return is_order(command) and not is_plain_check(command)
+
+
+def _edited(trouble: Trouble) -> list[str]:
+    """The files whose edit resolved it, where nothing but edits did; whatever they are called, they are told as names."""
+    found = [_EDITED.fullmatch(step) for step in trouble.resolved]
+    paths = [each.group(1) for each in found if each is not None]
+    return paths if len(paths) == len(found) and all(is_lasting_file(path) for path in paths) else []
+
+
+def _resolved_by_edits(met: TroubleHistory) -> str:
+    """In words of ours; empty where it was no linter's rule, or where something else resolved it somewhere."""
+    if not met.resolved_in or not is_rule(met.trouble.kind) or not met.edited:
+        return ""
+    files = [path for path, _ in sorted(met.edited.items(), key=lambda each: (-each[1], each[0]))][:_MOST_FILES]
+    names = [one_line("/".join(path.rsplit("/", 2)[-2:]), _LONGEST) for path in files]
+    return f"edits of {', '.join(names)}" if not any(is_order(re.sub(r"[/._-]", " ", name)) for name in names) else ""
+
+
+def shared_procedure(leader: MemoryId, procedures: Sequence[Memory]) -> Memory | None:
+    """The steps that alike tasks have in common, in their order; `procedures` in the order of their time."""
+    known = [each for each in procedures if isinstance(each.detail, Procedure) and each.trust in (Trust.OUTCOME, Trust.PERSON)]
+    sessions = frozenset(session for each in known for session in sessions_of(each.source))
+    if len(sessions) < FEWEST_SESSIONS:
+        return None
+    held: Counter[str] = Counter()
+    for session in sessions:
+        held.update({step for each in known if session in sessions_of(each.source) for step in _keys(each)})
+    first = known[0]
+    assert isinstance(first.detail, Procedure)
+    steps = [step for step in first.detail.steps if confidence(held[_key(step)], len(sessions)) >= LEAST_SURE]
+    wanted = [_key(step) for step in steps]
+    following = {session for each in known if _in_order(wanted, _keys(each)) for session in sessions_of(each.source)}
+    sure = confidence(len(following), len(sessions))
+    if len(set(wanted)) < _FEWEST_STEPS or sure < LEAST_SURE:
+        return None
+    when = first.detail.when or first.title
+    numbered = " ".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
+    text = f"{when}: {numbered} (the same in {len(following)} of {len(sessions)} sessions)"
+    return Memory(
+        id=memory_id(MemoryKind.PROCEDURE, f"procedure of {leader}"),
+        kind=MemoryKind.PROCEDURE,
+        title=first.title,
+        text=text,
+        created=max(each.created for each in known),
+        source=Provenance(RULES),
+        detail=Procedure(when, tuple(steps)),
+        topics=first.topics,
+        task=first.task,
+        ending=Ending.SUCCESS,
+        confidence=round(sure, 4),
+        trust=Trust.OUTCOME,
+        tokens=count(text),
+    )
+
+
+def proves(proof: Memory, candidate: Memory) -> bool:
+    """Does what came of another session show that advice which waits is right? Never advice in the words of tools."""
+    return (
+        candidate.standing is Standing.CANDIDATE
+        and candidate.trust is not Trust.OUTSIDE
+        and proof.standing is Standing.ACTIVE
+        and proof.trust in (Trust.OUTCOME, Trust.PERSON)
+        and proof.kind is candidate.kind
+        and bool(sessions_of(proof.source) - sessions_of(candidate.source))
+        and not is_dangerous(candidate.text)
+        and _advises_the_same(proof, candidate)
+    )
+
+
+def advice_words(memory: Memory) -> frozenset[str]:
+    """By which two pieces of advice on the same are found to share something."""
+    match memory.detail:
+        case Pitfall(what=what):
+            return statement_words(what).words
+        case Procedure(steps=steps):
+            return statement_words(" ".join(steps)).words
+        case _:
+            return frozenset()
+
+
+def _advises_the_same(proof: Memory, candidate: Memory) -> bool:
+    match proof.detail, candidate.detail:
+        case Pitfall() as one, Pitfall() as other:
+            return _says(one.what, other.what) and _says(one.instead, other.instead)
+        case Procedure() as one, Procedure() as other:
+            return bool(other.steps) and _in_order([_key(step) for step in other.steps], [_key(step) for step in one.steps])
+        case _:
+            return False
+
+
+def _says(one: str, other: str) -> bool:
+    first, second = statement_words(one), statement_words(other)
+    return bool(second.words) and shared(first, second) >= _SAYS_THE_SAME and not conflict(first, second)
+
+
+def _keys(procedure: Memory) -> list[str]:
+    return [_key(step) for step in procedure.detail.steps] if isinstance(procedure.detail, Procedure) else []
+
+
+def _key(step: str) -> str:
+    return _MARKS.sub(" ", step.lower()).strip(" .")
+
+
+def _in_order(wanted: Sequence[str], among: Sequence[str]) -> bool:
+    rest = iter(among)
+    return all(step in rest for step in wanted)

@@ -1,0 +1,484 @@
+"""Which of many vectors are near each other: block by block, so that the memory it takes does not grow with their square."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotset.errors import NotFound
+from hotset.nouns.knobs import MemoryKnobs
+from hotset.nouns.memory import (
+    Episode,
+    Fact,
+    Memory,
+    MemoryId,
+    MemoryKind,
+    MemoryLink,
+    Pitfall,
+    Procedure,
+    Relation,
+    Standing,
+    Trust,
+)
+from hotset.nouns.progress import Progress, silent
+from hotset.sources.memory.consolidate.patterns import (
+    FEWEST_SESSIONS,
+    ThingCounts,
+    TroubleHistory,
+    advice_words,
+    borrowed_steps,
+    is_ground,
+    lasting_pitfall,
+    meet,
+    pattern_of,
+    proves,
+    shared_procedure,
+    trouble_key,
+)
+from hotset.sources.memory.consolidate.supersede import merged, mergers, say_the_same, settle_among, subject_of
+from hotset.sources.memory.keep import CONSOLIDATE, Draft, DraftWriter, batched, is_by_hand, is_derived, next_version, run_name
+from hotset.sources.memory.kinds import ADVICE_KINDS, LASTING_KINDS, kinds_of
+from hotset.store.port import Store
+
+Vectors = NDArray[np.float32]
+
+_BLOCK = 512  # rows: a block of 512 x 512 numbers stays in the cache
+
+
+def near_pairs(vectors: Vectors, least: float) -> Iterator[tuple[int, int, float]]:
+    """Every two rows (the lower one first) whose product is at least so much, in the order of the rows."""
+    for start in range(0, len(vectors), _BLOCK):
+        rows = vectors[start : start + _BLOCK].astype(np.float32)
+        found: list[tuple[int, int, float]] = []
+        for other in range(start, len(vectors), _BLOCK):
+            likeness = rows @ vectors[other : other + _BLOCK].astype(np.float32).T
+            for row, column in zip(*np.nonzero(likeness >= least), strict=True):
+                if start + int(row) < other + int(column):
+                    found.append((start + int(row), other + int(column), float(likeness[row, column])))
+        yield from sorted(found)
+
+
+def nearest_before(vectors: Vectors, least: float, most: int) -> Iterator[list[int]]:
+    """To each row at most so many of the rows before it whose product is at least so much, the nearest first."""
+    for start in range(0, len(vectors), _BLOCK):
+        rows = vectors[start : start + _BLOCK].astype(np.float32)
+        found: list[list[tuple[float, int]]] = [[] for _ in rows]
+        for other in range(0, start + 1, _BLOCK):
+            likeness = rows @ vectors[other : other + _BLOCK].astype(np.float32).T
+            likeness[start + np.arange(len(rows))[:, None] <= other + np.arange(likeness.shape[1])[None, :]] = -np.inf
+            few = np.argsort(-likeness, axis=1, kind="stable")[:, :most]
+            for row, columns in enumerate(few):
+                near = [
+                    (-float(likeness[row, column]), other + int(column)) for column in columns if likeness[row, column] >= least
+                ]
+                found[row] = sorted((*found[row], *near))[:most]
+        yield from ([row for _, row in each] for each in found)
+
+
+def leaders(vectors: Vectors, least: float) -> list[int]:
+    """For each row the row that leads its cluster; a leader leads itself.
+
+    A row joins the leader to which it is nearest among those before it, if that is near enough, and leads otherwise. So rows
+    that come later change nothing about those before them.
+    """
+    leads: list[int] = []
+    at: list[int] = []  # the row of each leader
+    led = np.empty((0, vectors.shape[1]), vectors.dtype)
+    for start in range(0, len(vectors), _BLOCK):
+        rows = vectors[start : start + _BLOCK].astype(np.float32)
+        best, nearest = _nearest(rows, led)
+        among = rows @ rows.T
+        new: list[int] = []  # rows of this block that lead
+        for row in range(len(rows)):
+            likeness, leader = float(best[row]), int(nearest[row])
+            if new and float(among[row, new].max()) > likeness:
+                within = int(among[row, new].argmax())
+                likeness, leader = float(among[row, new[within]]), len(led) + within
+            if likeness >= least:
+                leads.append(at[leader])
+            else:
+                at.append(start + row)
+                new.append(row)
+                leads.append(start + row)
+        led = np.concatenate((led, rows[new].astype(vectors.dtype)))
+    return leads
+
+
+def sketch(sets: Sequence[Sequence[tuple[int, float]]], size: int) -> Vectors:
+    """Sets of numbered and weighed things as vectors: the product of two says how much they share, up to about 1/sqrt(size).
+
+    Each thing has four places with a sign of its own.
+    """
+    drawn = np.zeros((len(sets), size), np.float32)
+    for row, things in enumerate(sets):
+        for number, weight in things:
+            for turn in range(4):
+                part = number >> 16 * turn
+                drawn[row, (part & 0x7FFF) % size] += weight if part & 0x8000 else -weight
+    lengths = np.sqrt(np.einsum("ij,ij->i", drawn, drawn))[:, None]
+    np.divide(drawn, lengths, out=drawn, where=lengths > 0)
+    return drawn
+
+
+def _nearest(rows: Vectors, led: Vectors) -> tuple[Vectors, NDArray[np.intp]]:
+    """To each row the likeness of its nearest leader, and which one that is."""
+    best = np.full(len(rows), -np.inf, np.float32)
+    nearest = np.zeros(len(rows), np.intp)
+    for start in range(0, len(led), _BLOCK * 4):
+        likeness = rows @ led[start : start + _BLOCK * 4].astype(np.float32).T
+        where = likeness.argmax(axis=1)
+        value = likeness[np.arange(len(rows)), where]
+        better = value > best  # of two that are equally near the earlier one leads
+        best[better], nearest[better] = value[better], where[better] + start
+    return best, nearest
+
+
+Embed = Callable[[Sequence[str]], Vectors]
+"""Texts to vectors of length 1 (or 0): an `Embedder`'s `embed`."""
+
+_GOAL, _TRAITS = 0.65, 0.35  # what the two parts of a vector say of how alike two episodes are
+_SKETCH = 128
+_MOST_SAID = 600  # characters of a goal: what follows is material
+_BATCH = 256
+_TOPIC, _FILE, _ARTIFACT, _TROUBLE = 1.0, 1.0, 2.0, 2.0
+_MOST_FILES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    leader: MemoryId
+    """The earliest of them; later episodes do not change it."""
+    members: tuple[MemoryId, ...]
+    """In the order of their time, with the leader."""
+
+
+def clusters_of(episodes: Iterable[Memory], embed: Embed, least: float) -> list[Cluster]:
+    """Every episode in one cluster of those at least so much alike, most of them alone. The same, in whatever order they come.
+
+    Takes the memory of the vectors (1 KB an episode) and of one batch of episodes.
+    """
+    ids: list[tuple[float, MemoryId]] = []
+    parts: list[Vectors] = []
+    stream = iter(episodes)
+    while batch := list(islice(stream, _BATCH)):
+        ids.extend((memory.created, memory.id) for memory in batch)
+        parts.append(vectors_of(batch, embed).astype(np.float16))
+    if not ids:
+        return []
+    order = sorted(range(len(ids)), key=ids.__getitem__)
+    vectors = np.concatenate(parts)[order]
+    del parts
+    grouped: dict[int, list[MemoryId]] = {}
+    for row, leader in enumerate(leaders(vectors, least)):
+        grouped.setdefault(leader, []).append(ids[order[row]][1])
+    return [Cluster(members[0], tuple(members)) for members in grouped.values()]
+
+
+def vectors_of(episodes: Sequence[Memory], embed: Embed) -> Vectors:
+    """Of length 1 (or 0): what was wanted beside what it had to do with. An episode without the one is told by the other."""
+    goals = embed([_goal(memory)[:_MOST_SAID] for memory in episodes])
+    traits = sketch([_traits(memory) for memory in episodes], _SKETCH)
+    both = np.concatenate((goals * np.sqrt(_GOAL), traits * np.sqrt(_TRAITS)), axis=1, dtype=np.float32)
+    lengths = np.sqrt(np.einsum("ij,ij->i", both, both))[:, None]
+    np.divide(both, lengths, out=both, where=lengths > 0)
+    return both
+
+
+def _goal(memory: Memory) -> str:
+    return memory.detail.goal if isinstance(memory.detail, Episode) and memory.detail.goal else memory.title
+
+
+def _traits(memory: Memory) -> list[tuple[int, float]]:
+    named = [(f"topic {topic}", _TOPIC) for topic in memory.topics]
+    if isinstance(memory.detail, Episode):
+        named += [(f"file {path}", _FILE) for path in memory.detail.files[:_MOST_FILES]]
+        named += [(f"file {path}", _ARTIFACT) for path in memory.detail.artifacts[:_MOST_FILES]]
+        named += [(f"trouble {trouble_key(trouble)}", _TROUBLE) for trouble in memory.detail.troubles]
+    return [
+        (int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()), weight) for name, weight in named
+    ]
+
+
+BATCH = 32
+"""Memories and what hangs on them that are written in one commit."""
+
+_READ = 512  # memories at once
+_SAME_SUBJECT = 8  # facts before it on one subject with which a fact is compared
+_MOST_RELATED = 4
+_MOST_PROOFS = 16  # that are looked at for one piece of advice, those first that share most words with it
+_ACTIVE = frozenset({Standing.ACTIVE})
+_USUAL = MemoryKnobs()
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolidationReport:
+    """What a run wrote; nothing of it where everything was drawn together before."""
+
+    run: str
+    clusters: int = 0
+    """Of three episodes or more; whether or not a pattern came of it."""
+    facts: int = 0
+    procedures: int = 0
+    pitfalls: int = 0
+    confirmed: int = 0
+    """Advice that waited, and that another session proved right."""
+    superseded: int = 0
+    contradicted: int = 0
+    merged: int = 0
+    links: int = 0
+
+
+def consolidate(
+    store: Store,
+    embed: Embed,
+    now: float,
+    *,
+    knobs: MemoryKnobs = _USUAL,
+    progress: Progress = silent,
+    batch: int = BATCH,
+) -> ConsolidationReport:
+    """One run over the whole store, in commits of at most `batch` memories each. Raises a `HotsetError` of the store."""
+    run = run_of(store)
+    work = _Work(store, embed, now, run, knobs, progress, batch, DraftWriter(store, now, run))
+    ground = _gather(work)
+    done = ConsolidationReport(run, clusters=len(ground.large))
+    done, facts = _patterns(work, ground, done)
+    done = _procedures(work, ground, done)
+    done = _pitfalls(work, ground, facts, done)
+    del ground
+    done = _confirm(work, done)
+    done = _merge(work, done)
+    done = _settle(work, done)
+    return replace(done, links=work.drafting.links)
+
+
+def run_of(store: Store) -> str:
+    """The name of the run over what is there: the same until something else than a consolidation is written."""
+    told = blake2b(digest_size=16)
+    number = 0
+    while versions := store.memories_after(number, _READ):
+        for _, memory in versions:
+            if not memory.run.startswith(CONSOLIDATE):
+                told.update(f"{memory.id}@{memory.version}\n".encode("utf-8", "surrogatepass"))
+        number = versions[-1][0]
+    return run_name(CONSOLIDATE, told.hexdigest())
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What every step of a run needs."""
+
+    store: Store
+    embed: Embed
+    now: float
+    run: str
+    knobs: MemoryKnobs
+    progress: Progress
+    batch: int
+    drafting: DraftWriter
+
+    def read(self, ids: Iterable[MemoryId]) -> Iterator[Memory]:
+        """Those that are still there."""
+        for id in ids:
+            try:
+                yield self.store.memory(id)
+            except NotFound:
+                continue
+
+    def write(self, what: str, kinds: frozenset[MemoryKind], drafts: Iterable[Draft]) -> int:
+        """Gives the number of memories that were written. What no draft asks for any more is retired."""
+        written, wanted = 0, set[MemoryId]()
+        for some in batched(drafts, self.batch):
+            wanted.update(draft.memory.id for draft in some)
+            written += self.drafting.write(some)
+        self.drafting.retire(kinds, wanted, self.batch)
+        self.progress(what, 1, 1)
+        return written
+
+    def told(self, kinds: frozenset[MemoryKind], standings: frozenset[Standing]) -> dict[str, list[MemoryId]]:
+        """Each text once, with the memories that say it; both in the order of their time.
+
+        Without what was drawn from others, and what somebody has just set right.
+        """
+        found = self.store.memories(kinds, standings)
+        dated = sorted((each.created, each.id, each.text) for each in found if not is_derived(each) and not is_by_hand(each))
+        texts: dict[str, list[MemoryId]] = {}
+        for _, id, text in dated:
+            texts.setdefault(text, []).append(id)
+        return texts
+
+    def vectors(self, texts: Iterable[str]) -> Vectors:
+        import numpy as np  # noqa: PLC0415 - heavy
+
+        parts = [self.embed(some).astype(np.float16) for some in batched(texts, _READ)]
+        return np.concatenate(parts) if parts else np.zeros((0, 1), np.float16)
+
+
+@dataclass(slots=True)
+class _Ground:
+    """Of all episodes what patterns and pitfalls are made of."""
+
+    clusters: list[Cluster] = field(default_factory=list)
+    common: ThingCounts = field(default_factory=ThingCounts)
+    met: dict[str, TroubleHistory] = field(default_factory=dict)
+
+    @property
+    def large(self) -> list[Cluster]:
+        return [cluster for cluster in self.clusters if len(cluster.members) >= FEWEST_SESSIONS]
+
+
+def _gather(work: _Work) -> _Ground:
+    """Reads every episode once, and keeps a vector and a few counts of it."""
+
+    advice = work.store.memories(ADVICE_KINDS, frozenset({Standing.CANDIDATE}))
+    waiting = (memory for memory in advice if memory.trust is Trust.OUTSIDE)
+    ground = _Ground(common=ThingCounts(frozenset(borrowed_steps(waiting))))
+
+    def passing() -> Iterator[Memory]:
+        for number, episode in enumerate(work.store.memories(kinds_of(Episode), _ACTIVE)):
+            if is_ground(episode):
+                ground.common.count(episode)
+                meet(episode, ground.met)
+                yield episode
+            if number % _READ == 0:
+                work.progress("reading episodes", number, 0)
+
+    ground.clusters = clusters_of(passing(), work.embed, work.knobs.cluster_alike)
+    return ground
+
+
+def _patterns(work: _Work, ground: _Ground, done: ConsolidationReport) -> tuple[ConsolidationReport, dict[MemoryId, MemoryId]]:
+    """Gives to each episode of a cluster the fact that says what the cluster shares, too."""
+    facts: dict[MemoryId, MemoryId] = {}
+
+    def drafts() -> Iterator[Draft]:
+        for number, cluster in enumerate(ground.large):
+            work.progress("patterns", number, len(ground.large))
+            pattern = pattern_of(cluster.leader, work.read(cluster.members), ground.common)
+            if pattern is not None:
+                facts.update(dict.fromkeys(cluster.members, pattern.fact.id))
+                yield Draft(pattern.fact, pattern.episodes)
+
+    return replace(done, facts=work.write("patterns", kinds_of(Fact), drafts())), facts
+
+
+def _procedures(work: _Work, ground: _Ground, done: ConsolidationReport) -> ConsolidationReport:
+    """Of each cluster the steps that its procedures share. Those that were merged count: they were gone through, too."""
+    leader_of = {member: cluster.leader for cluster in ground.large for member in cluster.members}
+    found: dict[MemoryId, list[MemoryId]] = {}
+    for procedure in work.store.memories(kinds_of(Procedure), frozenset({Standing.ACTIVE, Standing.MERGED})):
+        if not is_derived(procedure):
+            links = work.store.memory_links(procedure.id)
+            origins = (link.to for link in links if link.of == procedure.id and link.relation is Relation.DERIVED_FROM)
+            for leader in {leader_of[origin] for origin in origins if origin in leader_of}:
+                found.setdefault(leader, []).append(procedure.id)
+
+    def drafts() -> Iterator[Draft]:
+        for number, leader in enumerate(sorted(found)):
+            work.progress("procedures", number, len(found))
+            procedures = sorted(work.read(found[leader]), key=lambda each: (each.created, each.id))
+            made = shared_procedure(leader, procedures)
+            if made is not None:
+                yield Draft(made, tuple(each.id for each in procedures))
+
+    return replace(done, procedures=work.write("procedures", kinds_of(Procedure), drafts()))
+
+
+def _pitfalls(work: _Work, ground: _Ground, facts: Mapping[MemoryId, MemoryId], done: ConsolidationReport) -> ConsolidationReport:
+    """What failed again and again, related to what is known of the work in which it did."""
+
+    def drafts() -> Iterator[Draft]:
+        for number, key in enumerate(sorted(ground.met)):
+            work.progress("pitfalls", number, len(ground.met))
+            met = ground.met[key]
+            pitfall = lasting_pitfall(key, met, ground.common)
+            if pitfall is not None:
+                episodes = tuple(sorted(met.episodes))
+                related = dict.fromkeys(facts[id] for id in episodes if id in facts)
+                yield Draft(pitfall, episodes, tuple(related)[:_MOST_RELATED])
+
+    return replace(done, pitfalls=work.write("pitfalls", kinds_of(Pitfall), drafts()))
+
+
+def _confirm(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
+    """Advice that waits becomes advice where another session came to the same by an outcome."""
+    waiting = [each for each in work.store.memories(ADVICE_KINDS, frozenset({Standing.CANDIDATE})) if not is_by_hand(each)]
+    proofs: dict[str, list[MemoryId]] = {}
+    for proof in work.store.memories(ADVICE_KINDS, _ACTIVE) if waiting else ():
+        for word in advice_words(proof):
+            proofs.setdefault(word, []).append(proof.id)
+    confirmed = 0
+    for number, candidate in enumerate(waiting):
+        work.progress("confirming", number, len(waiting))
+        sharing = Counter(id for word in advice_words(candidate) for id in proofs.get(word, ()))
+        likely = sorted(sharing, key=lambda proof: (-sharing[proof], proof))[:_MOST_PROOFS]
+        found = next((each for each in work.read(likely) if proves(each, candidate)), None)
+        if found is not None:
+            why = f"{found.id} came to the same"
+            version = next_version(candidate, work.now, work.run, why, standing=Standing.ACTIVE, trust=Trust.OUTCOME)
+            link = MemoryLink(candidate.id, found.id, Relation.DERIVED_FROM, work.now, work.run)
+            confirmed += work.drafting.keep((version,), (link,))
+    return replace(done, confirmed=confirmed)
+
+
+def _merge(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
+    """Near-duplicates of each kind. What says the same word for word is compared with others once."""
+
+    total = 0
+    for kind in sorted(LASTING_KINDS):
+        texts = work.told(frozenset({kind}), _ACTIVE)
+        said = list(texts)
+        same: dict[str, list[str]] = {}
+        for one, other, _ in near_pairs(work.vectors(said), work.knobs.merge_alike):
+            if say_the_same(said[one], said[other]):
+                same.setdefault(said[one], []).append(said[other])
+                same.setdefault(said[other], []).append(said[one])
+        touched = [text for text in said if text in same or len(texts[text]) > 1]
+        memories = [memory for text in touched for memory in work.read(texts[text])]
+        groups = mergers(memories, same)
+        for number, group in enumerate(groups):
+            work.progress(f"merging {kind}s", number, len(groups))
+            kept, *lost = work.read((group.kept, *group.lost))
+            total += len(lost) if work.drafting.keep(*merged(kept, lost, work.now, work.run)) else 0
+    return replace(done, merged=total)
+
+
+def _settle(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
+    """Facts that came in without being compared: imported, or made when others were not there yet."""
+    near = _near_facts(work)
+    counted: Counter[Relation] = Counter()
+    for number, (id, others) in enumerate(near.items()):
+        work.progress("facts", number, len(near))
+        settled = settle_among(id, others, work.store, work.now, work.run)
+        if work.drafting.keep(settled.memories, settled.links):
+            counted.update(link.relation for link in settled.links)
+    return replace(done, superseded=counted[Relation.SUPERSEDES], contradicted=counted[Relation.CONTRADICTS])
+
+
+def _near_facts(work: _Work) -> dict[MemoryId, tuple[MemoryId, ...]]:
+    """To each fact those that were said before it and that it may touch, the nearest first.
+
+    What was replaced or merged keeps its place among them: otherwise each run would look further than the one before.
+    """
+
+    texts = work.told(kinds_of(Fact), frozenset({Standing.ACTIVE, Standing.SUPERSEDED, Standing.MERGED}))
+    said = list(texts)
+    subjects: dict[frozenset[str], list[str]] = {}
+    found: dict[MemoryId, tuple[MemoryId, ...]] = {}
+    nearest = nearest_before(work.vectors(said), work.knobs.conflict_alike, work.knobs.conflict_facts)
+    for text, rows in zip(said, nearest, strict=True):
+        facts = list(work.read(texts[text]))
+        others = dict.fromkeys(said[row] for row in rows)
+        for subject in dict.fromkeys(subject for fact in facts if (subject := subject_of(fact))):
+            before = subjects.setdefault(subject, [])
+            others.update(dict.fromkeys(reversed(before[-_SAME_SUBJECT:])))
+            before.append(text)
+        near = tuple(id for other in others for id in texts[other])
+        found.update((fact.id, near) for fact in facts if near and fact.standing is Standing.ACTIVE)
+    return found

@@ -1,0 +1,566 @@
+"""Did it work? What the result of a call says about that, whichever client ran it. Pure; only heads and tails are looked at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from hotset.nouns.page import Kind, PageId
+from hotset.sources.history.pages import PATH_NAMES
+from hotset.sources.memory.encode.session import Utterance
+from hotset.sources.memory.encode.speakers import LEAST_SENTENCE, OutsideWords, is_dangerous, is_order, quoted
+from hotset.text.words import once, word_set
+
+_CODE = re.compile(
+    r"(?:\bexit(?:ed)?(?: with)?(?: (?:code|status))?|\breturn ?code|\bexit[_-](?:code|status))[\"'>\]]*\s*[:=]?\s*(-?\d{1,3})\b",
+    re.IGNORECASE,
+)
+_CODE_HEAD, _CODE_TAIL = 300, 200  # characters in which clients put the code of a command
+_RUNNING = re.compile(r"\bProcess running with session ID|Command running in background|\bstill running\b", re.IGNORECASE)
+_REFUSED = re.compile(
+    r"\s*(?:<tool_use_error>|(?:tool )?error(?:\(s\))?\b\s*[:(]|\[?error\]?:|failed to |could not |cannot |ENOENT|EACCES|invalid "
+    r"|exception\b|traceback \(|no such file|file (?:does not exist|not found|has not been read)|permission denied"
+    r"|InputValidationError|string to replace not found|unknown (?:tool|command|option)"
+    r"|The user doesn't want to (?:proceed|take)|\{\s*\"(?:error|is_?error)\"\s*:\s*(?!null|false|\"\"))",
+    re.IGNORECASE,
+)
+_DECLINED = re.compile(
+    r"The user doesn't want to (?:proceed|take this action)|user (?:rejected|declined|denied)"
+    r"|Sibling tool call errored|\[Request interrupted",
+    re.IGNORECASE,
+)
+_BROKEN = re.compile(
+    r"^(?:\S+: )?(?:line \d+: )?\S+: (?:command not found|No such file or directory|Permission denied|not found)$"
+    r"|^Traceback \(most recent call last\)|^(?:npm|yarn|pnpm) (?:ERR!|error)|^error: (?:script"
+    r"|unrecognized|unexpected|could not|failed)"
+    r"|^error(?:\[E\d+\])?: |^fatal: |^FAILED\b|^E  +\w|\berror TS\d+:|^panic: |\bBUILD FAILED\b|^ERROR: |^make: \*\*\*"
+    r"|^=+ .*\b\d+ (?:failed|errors?)\b.* =+$|^Tests?:? .*\b[1-9]\d* failed|^\s*[1-9]\d* (?:fail|failed|failing|failures?)\b"
+    r"|^FAIL(?:ED)?(?: \(|$|\s+\S+)|^Found [1-9]\d* errors?\b|^✖ [1-9]\d* problem",
+    re.MULTILINE,
+)
+"""What commands print that failed inside a pipe, whose code is that of its last part."""
+_PASSED = re.compile(
+    r"^=+ .*\b\d+ passed\b(?!.*\b(?:failed|errors?)\b).* =+$|^OK(?: \(|$)|^Tests?:? +\d+ passed"
+    r"|^\s*\d+ pass(?:ed|ing)?$|^\s*0 fail"
+    r"|\bAll checks passed\b|\bSuccess: no issues found|No fixes applied|\b0 errors?\b|\btest result: ok\b|^PASS\b|^ok\s+\S+",
+    re.MULTILINE,
+)
+_NAMED = re.compile(
+    r"(?:^|[\s.(\[])([A-Z][A-Za-z]{2,60}(?:Error|Exception|Failure|Interrupt))(?=:|\s|$)"
+    r"|\b(lint/\w+/\w+)\b|\b(error TS\d{3,5})\b|\berror\[(E\d{3,5})\]"
+    r"|\b(E(?:NOENT|ACCES|PERM|EXIST|ADDRINUSE|CONNREFUSED|CONNRESET|TIMEDOUT|NOTFOUND|PIPE|RESOLVE|MFILE|NOSPC|INVAL|ISDIR))\b"
+    r"|(?i:\b(command not found|permission denied|no such file or directory|unrecognized (?:subcommand|option|arguments?)"
+    r"|unknown (?:flag|option|command|shorthand flag)|unexpected argument)\b)"
+)
+_SPEAKING = re.compile(
+    r"(?:^|\b)(?:[A-Z]\w+(?:Error|Exception|Failure)\b|error\b|fatal\b|panic\b|failed\b|failure\b|cannot\b|command not found"
+    r"|no such file|permission denied|not found|unrecognized|unexpected|undefined\b|unable to\b|missing\b|invalid\b|refused\b)",
+    re.IGNORECASE,
+)
+_DIAGNOSED = re.compile(
+    r"\berror TS\d+: |^error(?:\[E\d+\])?: (?!script|could not compile|aborting|Recipe|failed to push|found \d+ error)\S"
+    r"|:\d+(?::\d+)?:? (?:fatal )?error:? \S"
+    r"|^E +(?:assert\b|\w)|^\s*\d+:\d+ +error +\S"
+    r"|^\S+:\d+:\d+: [A-Z]+\d+ |^\s*(?:\u00d7|!) (?!Some (?:errors|warnings))\S|^\(fail\) \S"
+    r"|^(?:not ok \d+|FAILED \S+::\S+|\s*\u25cf .+ \u203a) "
+)
+"""What compilers, linters and runners of tests say of one finding."""
+_ESCAPES = re.compile(r"\x1b\[[\d;]*m|(?<!\w)\[\d{1,2}(?:;\d{1,2})*m")
+_NOISE = re.compile(
+    r"^\s*(?:at |File \"|\^|(?:\d+\s+)*\d*\s*[|│]|[+-] |\$ |> |Traceback|npm (?:ERR!|error) (?:code|path"
+    r"|errno|location|command|workspace|A complete"
+    r" log|Lifecycle)|error: script |husky|=+$|-+$|━+|╭|╰|\u00d7? ?Some (?:errors|warnings) were|node:internal"
+    r"|Node\.js v|Exit code|Chunk ID|Wall time|Process exited|Original token"
+    r"|Output:|<returncode|<output|</output|Found \d+ |Ran \d+ "
+    r"|\[[\w:. -]{2,24}\] |\w+: undefined$|raise self\.|[_]{3,}|Checked \d+|Checking \w+|\d+ expect\(|\[full output)"
+    r"|\b0 (?:errors?|fail)|no errors?\b|[\u2501\u2500\u2550]{5}",
+    re.IGNORECASE,
+)
+_LONGEST_LINE = 300
+
+
+@dataclass(frozen=True, slots=True)
+class ResultVerdict:
+    """What a result says about its call."""
+
+    failed: bool
+    kind: str = ""
+    """The error's own name; `exit 1` where it has none."""
+    said: str = ""
+    """The line that tells most, as it stands there. Others' words."""
+    code: int | None = None
+    declined: bool = False
+    """A person did not let it happen: no trouble of the call's own."""
+    open: bool = False
+    """It still runs."""
+
+
+NOTHING = ResultVerdict(failed=False)
+"""Of a call that nothing speaks against."""
+
+
+def result_verdict(text: str, *, shell: bool, reads: bool = False, piped: bool = False) -> ResultVerdict:
+    """Of a result's text. `reads`: it shows what stands elsewhere, and errors in there are nobody's; `piped`: its code is that of
+    the last part of a pipe.
+    """
+    if _DECLINED.search(text[:400]):
+        return ResultVerdict(failed=True, declined=True, kind="declined")
+    code = _code(text) if shell else None
+    if code is None and _RUNNING.search(text[:400]):
+        return ResultVerdict(failed=False, open=True)
+    refused = not (shell and code is not None) and _REFUSED.match(text) is not None
+    broken = shell and not reads and (code is None or (code == 0 and piped)) and _is_broken(text)
+    if not (refused or broken or (code or 0) != 0):
+        return ResultVerdict(failed=False, code=code)
+    if reads and not refused and code == 1:  # a search that finds nothing, a diff that finds something
+        return ResultVerdict(failed=False, code=code)
+    line = telling_line(text)
+    return ResultVerdict(failed=True, kind=_kind(line, text, code), said=line, code=code)
+
+
+def telling_line(text: str) -> str:
+    """The line of an error that says what is wrong: the last named error, the first finding, else what speaks of one."""
+    plain = _ESCAPES.sub("", text) if "[" in text else text
+    lines = [line.strip() for line in plain.splitlines() if line.strip() and not _NOISE.search(line[:_LONGEST_LINE])]
+    named = [
+        line
+        for line in lines
+        if len(line) <= 2 * _LONGEST_LINE and re.match(r"(?:E +)?(?:\w+\.)*[A-Z]\w+(?:Error|Exception)\b", line)
+    ]
+    speaking = [line for line in lines if _SPEAKING.search(line[:_LONGEST_LINE])]
+    diagnosed = [line for line in lines if _DIAGNOSED.search(line[:_LONGEST_LINE])]
+    found = named[-1:] or diagnosed[:1] or speaking[:1] or lines[-1:]
+    return re.sub(r"^(?:<tool_use_error>|E +|[\u00d7!] )", "", found[0])[:_LONGEST_LINE] if found else ""
+
+
+def _code(text: str) -> int | None:
+    for part in (text[:_CODE_HEAD], text[-_CODE_TAIL:]):
+        if found := _CODE.search(part):
+            return int(found.group(1))
+    return None
+
+
+def _is_broken(text: str) -> bool:
+    return _BROKEN.search(text) is not None and not _passes_last(text)
+
+
+def _passes_last(text: str) -> bool:
+    """The last that it says is that all is well: an error before that was one of those that tests provoke."""
+    passed = [found.start() for found in _PASSED.finditer(text)]
+    broken = [found.start() for found in _BROKEN.finditer(text)]
+    return bool(passed) and passed[-1] > broken[-1]
+
+
+def _kind(line: str, text: str, code: int | None) -> str:
+    for part in (line, text[-1000:], text[:1000]):
+        if found := _NAMED.search(part):
+            return next(group for group in found.groups() if group)
+    return f"exit {code}" if code else "error"
+
+
+class ActKind(Enum):
+    READ = "read"
+    """Looks at something and changes nothing."""
+    EDIT = "edit"
+    """Changes files."""
+    CHECK = "check"
+    """Runs tests, a linter, a build: something that can fail for a reason."""
+    RUN = "run"
+    """Any other command."""
+    OTHER = "other"
+    """A tool of some other trade."""
+    PLAN = "plan"
+    """The agent talks to itself: plans, lists, questions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One call."""
+
+    place: int
+    """Where it stands in the line."""
+    page: PageId
+    time: float
+    tool: str
+    doing: ActKind
+    target: str
+    """A path, a command's first line, a query. Short."""
+    command: str = ""
+    """What a shell was asked, without what only shapes its output."""
+    family: str = ""
+    """Of a check: what it checks with."""
+    fixes: bool = False
+    """A check that mends what it finds."""
+    files: tuple[str, ...] = ()
+    made: bool = False
+    """It wrote a file whole."""
+    verdict: ResultVerdict = NOTHING
+    answered: bool = False
+    result: PageId | None = None
+    result_place: int = 0
+
+    @property
+    def failed(self) -> bool:
+        return self.verdict.failed and not self.verdict.declined
+
+    @property
+    def passed(self) -> bool:
+        return self.answered and not self.verdict.failed and not self.verdict.open
+
+
+_SHELLS = word_set("""
+    bash shell terminal exec exec_command run_command execute_command execute_bash run_shell_command run_terminal_cmd
+    run_in_terminal shell_command local_shell container.exec powershell sh command
+    """)
+_READERS = word_set("""
+    read read_file readfile read_text_file read_many_files view view_file cat open_file get_file_contents notebookread grep glob
+    ls list list_dir list_directory search search_files codebase_search file_search find find_files webfetch web_fetch fetch
+    fetch_url websearch web_search task agent subagent view_image read_wiki_structure read_wiki_contents bashoutput write_stdin
+    list_files tool_search get_file outline search_code
+    """)
+_EDITORS = word_set("""
+    edit multiedit write write_file create_file str_replace str_replace_editor str_replace_based_edit_tool apply_patch edit_file
+    replace insert_edit_into_file replace_in_file notebookedit search_replace update_file delete_file apply_diff
+    """)
+_WRITERS = frozenset({"write", "write_file", "create_file"})
+_PLANNERS = word_set("""
+    todowrite todo_write write_todos update_todo_list manage_todo_list update_plan exitplanmode exit_plan_mode enterplanmode think
+    taskcreate taskupdate tasklist taskget askuserquestion ask_question ask_user skill task_complete attempt_completion
+    """)
+_COMMAND_NAMES = ("command", "cmd", "script", "commands", "input", "code")
+_QUERY_NAMES = ("pattern", "query", "q", "question", "prompt", "description", "expression", "name", "id")
+_LONGEST_TARGET = 120
+_MOST_FILES = 12
+_LOOKED_AT = 2000
+
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.{1,300})$", re.MULTILINE)
+_ADDED = re.compile(r"^\*\*\* Add File: ", re.MULTILINE)
+_SKIPPED = re.compile(
+    r"(?:cd|pushd)\s+(?:\"[^\"]*\"|'[^']*'|\S+)[ \t]*(?:&&|;|\n|$)\s*|set\s+-\w+(?:\s+pipefail)?[ \t]*(?:&&|;|\n|$)\s*"
+    r"|export\s+\w+=\S*[ \t]*(?:&&|;|\n|$)\s*"
+    r"|source\s+\S+[ \t]*(?:&&|;|\n|$)\s*|\.\s+\S+activate\s*(?:&&|;|$)\s*|#[^\n]*(?:\n|$)|(?:sudo|time|rtk proxy)\s+"
+    r"|(?:timeout\s+\S+)\s+"
+)
+_SHAPING = re.compile(
+    r"\s*(?:2>&1|2>\s?/dev/null|>\s?/dev/null|\|\s*(?:tail|head|less|cat|tee|grep|sed|awk|sort|uniq|wc"
+    r"|cut)\b[^|;&]*|;\s*echo\b[^;&|]*)\s*$"
+)
+_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
+_WRITES = re.compile(
+    r"(?:^|[\s;&|])(?:cat|echo|printf|tee)\b[^\n|]*?(?:>{1,2}|\btee(?:\s+-a)?)\s*([\w./~@+-]{1,200})|(?:^"
+    r"|[\s;&|])>\s*([\w./~@+-]{1,200})"
+)
+_CHANGES = re.compile(
+    r"(?:^|[\s;&|(])(?:sed\s+(?:-\w+\s+)*-i|perl\s+-\w*i|patch\s|git\s+apply|apply_patch|mv\s|cp\s|rm\s|mkdir\s|touch\s)"
+)
+_LOOKS = re.compile(
+    r"(?:cd|pushd|popd|cat|ls|ll|od|grep|rg|ag|find|fd|head|tail|sed\s+-n|nl|awk|wc|pwd|which|type|whereis"
+    r"|tree|jq|file|stat|du|df|env|printenv|date|echo|printf"
+    r"|less|more|diff|cmp|sort|uniq|cut|ps|lsof|man|whoami|uname|sleep|true|test|\[|history|id|hostname"
+    r"|curl(?!.*\s(?:-X|--request|-d|--data\S*|-o|-O|-F)\b)|xxd|strings|bat|column|tmux capture-pane"
+    r"|(?:\w+\s+)?git\s+(?:-\S+\s+\S+\s+)?(?:log|status|diff|show|branch|blame|grep|remote|rev-parse"
+    r"|ls-files|ls-remote|fetch|worktree list|config --get|describe|stash list|reflog|shortlog|merge-base"
+    r"|for-each-ref|cat-file)"
+    r"|gh\s+(?:\w+\s+)?(?:view|list|status|diff|checks|api|search)|bd\s+(?:show|list|ready|prime|status)"
+    r"|npm\s+(?:view|ls|list|info)|pip\s+(?:show|list|freeze)"
+    r"|docker\s+(?:ps|logs|images|inspect)|kubectl\s+(?:get|describe|logs)"
+    r"|[\w./-]+(?:\s+[\w-]+)?\s+(?:status|list|show|view|describe|info|logs?|ls|search|capture|ps|help"
+    r"|version)|command\s+-v)(?![\w-])"
+    r"|\S+(?:\s+\S+){0,2}\s+(?:--help|--version|-h|-V)(?!\S)"
+)
+_PIPED = re.compile(r"(?<!\|)\|(?!\|)|\|\| *true|; *(?:echo|true)\b")
+_QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
+_SCRIPT = r"(?:npm|pnpm|yarn|bun|deno)(?: run)?(?: -\S+ \S+)*"
+_MADE_TO_CHECK = r"(?:all|ci|[\w./-]*(?:test|check|lint|build|verif|valid|typ|compil|cov)[\w./-]*)"
+"""What is made to see whether it works; `make install` does something else."""
+_CHECKS: Sequence[tuple[str, re.Pattern[str]]] = tuple(
+    (name, re.compile(rf"(?:^|[\s;&|(/])(?:{pattern})(?![\w-])"))
+    for name, pattern in (
+        ("pytest", r"pytest|py\.test|tox|nox"),
+        ("unittest", r"unittest|manage\.py test|runtests\.py|bin/test"),
+        ("jest", r"jest|vitest|mocha|playwright test|cypress run"),
+        ("typecheck", rf"tsc|tsgo|mypy|pyright|{_SCRIPT} (?:typecheck|type-check|types)\S*"),
+        (
+            "lint",
+            rf"eslint|biome|ruff|flake8|pylint|prettier|golangci-lint|clippy|{_SCRIPT} (?:lint|format|check)\S*",
+        ),
+        ("test", rf"{_SCRIPT} test\S*|bun --filter \S+ test"),
+        (
+            "build",
+            rf"{_SCRIPT} build\S*|(?:vite|next|turbo|webpack) build|docker build|cmake --build",
+        ),
+        ("cargo", r"cargo (?:test|build|check|nextest|run)"),
+        ("go", r"go (?:test|build|vet)"),
+        ("make", rf"make(?: -\S+)*(?: {_MADE_TO_CHECK}| *(?=$|[;&|>]))|ninja|ctest"),
+        ("jvm", r"(?:mvn|gradle|gradlew)\S*(?: \S+)* (?:test|build|verify|check|package)"),
+        ("other", r"rspec|phpunit|dotnet (?:test|build)|mix test|swift (?:test|build)|pre-commit run|prek run"),
+        ("script", r"python[\d.]* (?:-\w+ )*\S*(?:test|repro|verify|check)\S*\.py|node \S*(?:test|repro|verify|check)\S*\.m?js"),
+    )
+)
+_FIXES = re.compile(
+    r"(?:--|:)fix\b|--write\b|--apply\b"
+    r"|(?:\b(?:ruff|biome|cargo|go|dotnet|deno|mix) (?:format|fmt)|(?:^|[\s/])black)\b(?!.*--check)"
+)
+"""What mends what a linter finds."""
+_MESSAGE = re.compile(r"\s+(?:-a?m|--message|--body|-F -)[ =]*[\"']?\$\(cat <<.*$")
+"""A message that is written in place: its text is no part of the command."""
+_COMMIT = re.compile(r"git commit\b")
+
+
+def acts(line: Sequence[Utterance], first: int = 0) -> list[Act]:
+    """The calls of a part of a line, each with what came back; `first` is the place of its first page."""
+    results: dict[str, list[tuple[int, Utterance]]] = {}
+    for place, each in enumerate(line, first):
+        if each.page.kind.family is Kind.TOOL_RESULT and each.page.call:
+            results.setdefault(each.page.call, []).append((place, each))
+    found: list[Act] = []
+    for place, each in enumerate(line, first):
+        if each.page.kind.family is Kind.TOOL_CALL:
+            answers = results.get(each.page.call, ()) if each.page.call else ()
+            answer = next(((at, result) for at, result in answers if at > place), None)
+            found.append(_act(place, each, answer))
+    return found
+
+
+def check_family(command: str) -> str:
+    """What a command checks with; empty where it is no check, or only speaks of one."""
+    return _family(_QUOTED.sub("Q", command))
+
+
+def is_look(command: str) -> bool:
+    """Does it look at something and change nothing?"""
+    return _is_look(command)
+
+
+def shell_words(command: str) -> frozenset[str]:
+    """What a command is made of, to tell whether two are alike."""
+    return frozenset(word for word in re.findall(r"[\w./@:=-]+", command) if len(word) > 1)
+
+
+def _act(place: int, call: Utterance, answer: tuple[int, Utterance] | None) -> Act:
+    tool = call.page.tool
+    plain = tool.rpartition("__")[2].lower()
+    arguments = _decoded(call.text)
+    command = _command(plain, arguments, call.text)
+    act = _of_shell(place, call, command) if command else _of_tool(place, call, plain, arguments)
+    if answer is None:
+        return act
+    at, result = answer
+    shell = bool(command)
+    reads = act.doing is ActKind.READ
+    piped = shell and _PIPED.search(_QUOTED.sub("Q", command)) is not None
+    found = result_verdict(result.text, shell=shell, reads=reads, piped=piped) if act.doing is not ActKind.PLAN else NOTHING
+    return replace(act, verdict=found, answered=True, result=result.page.id, result_place=at)
+
+
+def _decoded(text: str) -> Mapping[str, Any]:
+    try:
+        value = msgspec.json.decode(text.encode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _command(tool: str, arguments: Mapping[str, Any], raw: str) -> str:
+    """What a shell was asked to do; empty where the tool is none."""
+    if tool not in _SHELLS:
+        return ""
+    given = next((arguments[name] for name in _COMMAND_NAMES if arguments.get(name)), None) if arguments else raw
+    if isinstance(given, list):
+        words = [str(each) for each in given]
+        given = words[-1] if len(words) > 2 and words[1].startswith("-") and "c" in words[1] else " ".join(words)
+    return given.strip()[:_LOOKED_AT] if isinstance(given, str) else ""
+
+
+def _of_shell(place: int, call: Utterance, command: str) -> Act:
+    head = _head(command)
+    patched = tuple(_PATCHED.findall(command))
+    written = once(
+        (one or other for one, other in _WRITES.findall(_without_body(command)) if (one or other) != "/dev/null"), _MOST_FILES
+    )
+    family = _family(command)
+    if (
+        patched
+        or (written and _HEREDOC.search(command))
+        or (_CHANGES.match(head) and head.startswith(("sed", "perl", "apply_patch", "patch")))
+    ):
+        doing, files = ActKind.EDIT, patched or written or once(_named_files(_QUOTED.sub(" ", head)), _MOST_FILES)
+        target = files[0] if files else head
+    elif family:
+        doing, files, target = ActKind.CHECK, once(_named_files(head), _MOST_FILES), head
+    elif _is_look(head):
+        doing, files, target = ActKind.READ, once(_named_files(head), _MOST_FILES), head
+    else:
+        doing, files, target = ActKind.RUN, once(_named_files(head), _MOST_FILES), head
+    return Act(
+        place=place,
+        page=call.page.id,
+        time=call.page.time,
+        tool=call.page.tool,
+        doing=doing,
+        target=target[:_LONGEST_TARGET],
+        command=head,
+        family=family if doing is ActKind.CHECK else "",
+        fixes=doing is ActKind.CHECK and _FIXES.search(head) is not None,
+        files=files,
+        made=doing is ActKind.EDIT and bool(written),
+    )
+
+
+def _of_tool(place: int, call: Utterance, plain: str, arguments: Mapping[str, Any]) -> Act:
+    path = next((value for name in PATH_NAMES if isinstance(value := arguments.get(name), str) and value), "")
+    text = " ".join(value for value in arguments.values() if isinstance(value, str)) if arguments else call.text
+    patched = once((name.strip() for name in _PATCHED.findall(text)), _MOST_FILES)
+    files = patched or ((path,) if path and "://" not in path else ())
+    query = next((value for name in _QUERY_NAMES if isinstance(value := arguments.get(name), str) and value), "")
+    views = plain in _EDITORS and arguments.get("command") == "view"
+    if plain in _PLANNERS:
+        doing = ActKind.PLAN
+    elif views or plain in _READERS:
+        doing = ActKind.READ
+    elif plain in _EDITORS or patched:
+        doing = ActKind.EDIT
+    else:
+        doing = ActKind.OTHER
+    target = (patched[0] if patched else path) or query or _brief(arguments)
+    return Act(
+        place=place,
+        page=call.page.id,
+        time=call.page.time,
+        tool=call.page.tool,
+        doing=doing,
+        target=" ".join(target.split())[:_LONGEST_TARGET],
+        files=files,
+        made=plain in _WRITERS or _ADDED.search(text) is not None,
+    )
+
+
+def _brief(arguments: Mapping[str, Any]) -> str:
+    """The values that say what a call of an unknown tool is about."""
+    return " ".join(str(value) for value in arguments.values() if isinstance(value, str | int) and len(str(value)) <= 60)
+
+
+def _head(command: str) -> str:
+    """The first line that does something, without what goes before it and what only shapes its output."""
+    rest = re.sub(r"\\\n\s*", " ", command.strip())
+    for _ in range(12):
+        found = _SKIPPED.match(rest)
+        if not found or not found.end():
+            break
+        rest = rest[found.end() :].lstrip()
+    line = _MESSAGE.sub("", rest.split("\n", 1)[0]).strip()
+    for _ in range(4):
+        shorter = _SHAPING.sub("", line)
+        if shorter == line or not shorter.strip():
+            break
+        line = shorter
+    return " ".join(line.split())[:400]
+
+
+def _without_body(command: str) -> str:
+    """Without what a here-document holds: it is a file, not a command."""
+    found = _HEREDOC.search(command)
+    if not found:
+        return command
+    line_end = command.find("\n", found.end())
+    close = command.find(f"\n{found.group(1)}", found.end())
+    if line_end < 0:
+        return command
+    return command[:line_end] + (command[close:] if close >= 0 else "")
+
+
+def _family(command: str) -> str:
+    """What it checks with. A commit runs its hooks, and is none."""
+    said = _without_body(command)
+    for line in said.splitlines()[:20]:
+        bare = line.strip()
+        if bare.startswith("#") or _COMMIT.search(bare):
+            continue
+        for part in re.split(r"&&|;|\|\|", bare):
+            step = _head(part)
+            if step and not _LOOKS.match(step):
+                for name, pattern in _CHECKS:
+                    if pattern.search(step[:300]):
+                        return name
+    return ""
+
+
+def _is_look(head: str) -> bool:
+    bare = _QUOTED.sub("Q", head)
+    parts = [part.strip() for part in re.split(r"&&|;|\|\||(?<!\|)\|(?!\|)", bare) if part.strip()]
+    return bool(parts) and all(_LOOKS.match(part) for part in parts) and not re.search(r"(?<![2&=-])>(?!&|\s?/dev/null)", bare)
+
+
+_FILE = re.compile(r"(?<![\w$-])(?:[\w.@~+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,5}(?![\w/(])")
+_NO_FILE = re.compile(r"\d|.*\.(?:com|org|net|io|dev|ai|example)$|.*\.\.|(?:application|text|image|audio|video)/[\w.+-]+$")
+
+
+def _named_files(command: str) -> Iterator[str]:
+    for found in _FILE.finditer(command[:600]):
+        if not _NO_FILE.match(found.group()):
+            yield found.group()
+
+
+_LONGEST = 70  # characters of a side
+_SHORTEST = 3
+_BEFORE = ("old_string", "old_str", "old_text", "oldText", "search", "old")
+_AFTER = ("new_string", "new_str", "new_text", "newText", "replace", "new")
+_SED = re.compile(r"\bs([/|#@,])((?:\\.|(?!\1).){2,200})\1((?:\\.|(?!\1).){0,200})\1")
+
+
+def change_of(call: str, place: int, others: OutsideWords) -> str:
+    """Of an edit's call, `place` in the line; empty where it does not say, or not in words of its own."""
+    old, new = _sides(call)
+    if len(new) < _SHORTEST or _is_not_its_own(new, place, others):
+        return ""
+    told = quoted(new, _LONGEST)
+    if not told:
+        return ""
+    before = quoted(old, _LONGEST) if len(old) >= _SHORTEST and not _is_doubtful(old) else ""
+    return f"'{before}' became '{told}'" if before else f"added '{told}'"
+
+
+def decoded(text: str) -> Mapping[str, Any]:
+    """The arguments of a call; none where they are no JSON."""
+    try:
+        value = msgspec.json.decode(text.encode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _sides(call: str) -> tuple[str, str]:
+    """The first line that differs, as it was and as it is."""
+    arguments = decoded(call)
+    old = next((value for name in _BEFORE if isinstance(value := arguments.get(name), str)), None)
+    new = next((value for name in _AFTER if isinstance(value := arguments.get(name), str)), None)
+    if old is not None and new is not None:
+        return _first_difference(old.splitlines(), new.splitlines())
+    text = " ".join(value for value in arguments.values() if isinstance(value, str)) if arguments else call
+    if "*** " in text:
+        lines = text.splitlines()
+        return _first_difference(
+            [line[1:] for line in lines if line.startswith("-")], [line[1:] for line in lines if line.startswith("+")]
+        )
+    swapped = _SED.search(text)
+    return (swapped.group(2), swapped.group(3)) if swapped else ("", "")
+
+
+def _first_difference(old: list[str], new: list[str]) -> tuple[str, str]:
+    before, after = {line.strip() for line in old}, {line.strip() for line in new}
+    gone = [line.strip() for line in old if line.strip() and line.strip() not in after]
+    came = [line.strip() for line in new if line.strip() and line.strip() not in before]
+    return (gone[0] if gone else "", came[0] if came else "")
+
+
+def _is_not_its_own(text: str, place: int, others: OutsideWords) -> bool:
+    return _is_doubtful(text) or others.says(text, place, LEAST_SENTENCE)
+
+
+def _is_doubtful(text: str) -> bool:
+    return is_order(text) or is_dangerous(text)

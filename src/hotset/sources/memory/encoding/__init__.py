@@ -1,1 +1,0 @@
-"""What a session leaves behind: episodes, facts, procedures and pitfalls, by rules alone."""

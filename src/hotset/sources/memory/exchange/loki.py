@@ -1,0 +1,415 @@
+"""A procedure as a Markdown file, the way loki-mode writes skills, and such a file as a procedure. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain, groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hotset.errors import BadInput
+from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Procedure, Relation, Standing
+from hotset.nouns.progress import Progress, silent
+from hotset.sources.memory.exchange.items import (
+    EPISODE,
+    FACT,
+    FORMATS,
+    INTERNAL,
+    LEARNING,
+    MARK,
+    Item,
+    embedded_memory,
+    foreign_memory,
+    iso_day,
+    iso_time,
+    item_of,
+    memory_of,
+    read_links,
+    sealed,
+)
+from hotset.sources.memory.exchange.merge import (
+    FORMAT,
+    VERSION,
+    FileTree,
+    Shards,
+    Survey,
+    TreeFile,
+    as_json,
+    files_of_export,
+    whole_folder,
+    write_file,
+)
+from hotset.sources.memory.kinds import is_memory_id, memory_id
+from hotset.sources.memory.render.economics import LIMITS, LOADED, Remedy, check, economics_of
+from hotset.store.port import Store
+
+_OUR_NOTE = re.compile(r"\n<!-- hotset (\{[^\n]*\}) -->\s*\Z")
+_BULLET = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(.*)")
+_SECTIONS = {
+    "prerequisites": "prerequisites",
+    "steps": "steps",
+    "common errors & fixes": "common_errors",
+    "common errors and fixes": "common_errors",
+    "exit criteria": "exit_criteria",
+}
+
+
+def skill_text(memory: Memory) -> str:
+    """Ends with a comment that holds the whole memory: see `kinds`."""
+    fields = msgspec.json.encode(item_of(memory)[MARK]).decode().replace(">", "\\u003e")  # so that it cannot end the comment
+    return f"{_visible(memory)}\n<!-- hotset {fields} -->\n"
+
+
+def skill_of(kind: MemoryKind, text: str, place: str, changed: float) -> Memory | None:
+    """`text` has line feeds alone for line ends."""
+    ours = _OUR_NOTE.search(text)
+    fields = _fields(ours[1]) if ours else {}
+    visible = text[: ours.start()] if ours else text
+    item: Item = {**_skill_sections(visible), "id": fields.get("id"), MARK: fields}
+    own = embedded_memory(kind, item)
+    if own is not None and visible == _visible(own).replace("\r\n", "\n"):
+        return own
+    return memory_of(kind, item, place, changed)
+
+
+def _visible(memory: Memory) -> str:
+    detail = memory.detail if isinstance(memory.detail, Procedure) else Procedure()
+    needs = f"\n## Prerequisites\n- {detail.when}\n" if detail.when else ""
+    steps = "".join(f"{number}. {step}\n" for number, step in enumerate(detail.steps, 1))
+    return f"# Skill: {memory.title}\n\n{memory.text}\n{needs}" + (f"\n## Steps\n{steps}" if steps else "")
+
+
+def _fields(text: str) -> dict[str, Any]:
+    try:
+        fields = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def _skill_sections(text: str) -> Item:
+    """A heading, words below it, and lists under headings of their own."""
+    item: Item = {"name": "", "prerequisites": [], "steps": [], "common_errors": [], "exit_criteria": []}
+    described: list[str] = []
+    into: list[str] | None = None
+    for line in text.split("\n"):
+        if line.startswith("# ") and not item["name"]:
+            item["name"] = line[2:].strip().removeprefix("Skill:").strip()
+        elif line.startswith("## "):
+            known = _SECTIONS.get(line[3:].strip().lower())
+            into = item[known] if known else None
+            described += [] if known else [line]
+        elif into is None:
+            described.append(line)
+        elif bullet := _BULLET.fullmatch(line):
+            into.append(bullet[1])
+        elif line.strip() and into:
+            into[-1] += f"\n{line.strip()}"
+        elif line.strip():
+            into.append(line.strip())
+    return {**item, "description": "\n".join(described).strip()}
+
+
+_FOLDERS = ("episodic", "semantic", "skills", "ledgers", "handoffs", "learnings")
+_EXPORTED = frozenset(Standing) - {Standing.FORGOTTEN}
+_EVERY = 200  # memories between two reports of progress
+_SHARD_BYTES = 4 * 1024 * 1024  # of a list: an editor opens it, and it is far from what is still read
+_LISTS = {
+    "episodes": "episodic/index.json",
+    "patterns": "semantic/patterns.json",
+    "anti_patterns": "semantic/anti-patterns.json",
+    "facts": "semantic/facts.json",
+    "links": "semantic/links.json",
+    "others": "hotset/others.json",
+}
+_ID = "[a-z0-9-]+"
+_DAY = r"(?:\d{4}-\d\d-\d\d|undated)"
+_OURS = re.compile(
+    r"(?:index|timeline|token_economics)\.json"
+    rf"|episodic/(?:index(?:-\d+)?|{_DAY}/task-ep-{_ID})\.json"
+    r"|semantic/(?:patterns|anti-patterns|facts|links)(?:-\d+)?\.json"
+    rf"|skills/(?:{_ID}-)?proc-{_ID}\.md"
+    rf"|ledgers/led-{_ID}\.json|handoffs/hand-{_ID}\.json"
+    rf"|learnings/{_DAY}(?:-\d+)?\.json"
+    r"|hotset/others(?:-\d+)?\.json"
+)
+_READ_LISTS = frozenset({"patterns", "anti_patterns", "facts", "links", "learnings", "lessons", "others", "episodes", "skills"})
+_PAGED = frozenset({"skills", "ledgers", "handoffs", "learnings"})
+"""Folders in which some versions have pages of text, too."""
+_RELATIONS = dict.fromkeys(("elaborates", "example_of", "supports"), Relation.RELATED_TO) | {
+    each.value: each for each in Relation
+}
+_SUPERSEDED_BY = "superseded_by"
+"""The one relation of loki-mode's that points the other way."""
+_ACTIONS = {
+    Remedy.COMPRESS: "compress_layer3",
+    Remedy.RESCORE: "review_topic_relevance",
+    Remedy.COMPOSE: "create_specialized_index",
+    Remedy.REORGANISE: "reorganize_topic_index",
+}
+_NOTHING_READ = 999.99  # loki-mode's ratio of discovery to reading where something was shown and nothing read
+
+
+def write_loki(store: Store, folder: Path, progress: Progress = silent) -> int:
+    """All memories as files, in place of an earlier export. Whole or not at all, and the same bytes for the same store.
+
+    Gives how many. Raises `BadInput` where something else is there, and `StoreFailed` where it cannot be written.
+    """
+    with whole_folder(folder, _refuse_foreign) as draft:
+        export = _LokiExport(draft, store)
+        for kind in FORMATS:
+            for memory in store.memories(frozenset({kind}), _EXPORTED):
+                export.add(sealed(memory))
+                if export.survey.count % _EVERY == 0:
+                    progress(f"{kind}s", export.survey.count, 0)
+        written = export.close()
+        progress("memories", written, written)
+        return written
+
+
+def read_loki(folder: Path) -> Iterator[Memory | MemoryLink]:
+    """The memories of a folder that hotset or any version of loki-mode wrote, then the links between them.
+
+    What hotset wrote comes back as it was. What others wrote is `Trust.OUTSIDE`; their procedures and pitfalls are
+    candidates. `merge.merge_memories` decides how much of it is believed. Raises `BadInput`, which names the file that
+    cannot be used.
+    """
+    with FileTree(layout(folder)) as tree:
+        words: dict[MemoryId, int] = {}
+        names: dict[str, MemoryId] = {}  # by the id in the file, which could not always be kept
+        stated: list[tuple[object, object, object, object]] = []
+        for found, item in chain(_memories(tree), _own_memories(tree), _decisions(tree)):
+            hashed = hash((found.title, found.text))
+            is_other = words.get(found.id, hashed) != hashed  # two that have one name and differ are two
+            key = f"loki:{found.id}\0{found.text}"
+            memory = replace(found, id=memory_id(found.kind, key, found.created)) if is_other else found
+            if isinstance(name := item.get("id"), str):
+                names.setdefault(name, memory.id)
+            stated += [(memory.id, relation, to, None) for relation, to in read_links(item)]
+            if memory.id not in words:
+                words[memory.id] = hashed
+                yield memory
+        links: dict[tuple[MemoryId, MemoryId, Relation], MemoryLink] = {}
+        for row in chain(_link_rows(tree), stated):
+            if (link := _link(names, *row)) is not None:
+                links.setdefault((link.of, link.to, link.relation), link)
+        yield from links.values()
+
+
+def layout(folder: Path) -> Path:
+    """The folder with the memories: this one, or the one in it that its users would mean. Raises `BadInput`."""
+    folder = folder.expanduser()
+    for each in (folder, folder / "memory", folder / ".loki" / "memory"):
+        if each.is_dir() and ((each / "index.json").is_file() or any((each / name).is_dir() for name in _FOLDERS)):
+            return each
+    raise BadInput(f"{folder} is no folder of memories: neither index.json nor any of {', '.join(_FOLDERS)} is there")
+
+
+class _LokiExport:
+    """One export while it is written."""
+
+    def __init__(self, draft: Path, store: Store) -> None:
+        hidden = {memory.id for memory in store.memories(frozenset(), frozenset({Standing.FORGOTTEN}))}
+        hidden |= {memory.id for memory in store.memories(INTERNAL)}
+        self._all_links = [link for link in store.memory_links() if link.of not in hidden and link.to not in hidden]
+        self._links: defaultdict[MemoryId, list[MemoryLink]] = defaultdict(list)
+        for link in self._all_links:
+            self._links[link.of].append(link)
+        self._uses = store.memory_uses()
+        self._store = store
+        self._draft = draft
+        heads = {name: {"version": VERSION} for name in _LISTS} | {"others": {"format": FORMAT}}
+        self._lists = {name: self._list(path, name, heads[name]) for name, path in _LISTS.items()}
+        self._learnings: list[tuple[str, MemoryId]] = []
+        self.survey = Survey()
+
+    def add(self, memory: Memory) -> None:
+        """`memory` is sealed."""
+        self.survey.count += 1
+        if memory.standing is Standing.ACTIVE:
+            self._place(memory)
+            self.survey.add(memory)
+        else:
+            own = item_of(memory)[MARK]
+            self._append("others", {"id": memory.id, "kind": memory.kind.value, MARK: own})
+
+    def close(self) -> int:
+        for day, dated in groupby(sorted(self._learnings), key=itemgetter(0)):  # only ids were held until now
+            name = f"learnings/{day}.json"
+            self._lists[name] = self._list(name, "learnings", {"date": day})
+            for _, id in dated:
+                self._append(name, item_of(sealed(self._store.memory(id))))
+        for link in self._all_links:
+            row = {"from": link.of, "to": link.to, "relation": link.relation.value, "strength": 1.0}
+            self._append("links", {**row, MARK: {"time": link.time, "run": link.run}})
+        for each in self._lists.values():
+            each.close()
+        economics = _token_economics(self._store)
+        documents = {"index": self.survey.index(), "timeline": self.survey.timeline(), "token_economics": economics}
+        for name, document in documents.items():
+            if document is not None:
+                write_file(self._draft, f"{name}.json", as_json(document))
+        return self.survey.count
+
+    def _place(self, memory: Memory) -> None:
+        """An active memory goes where loki-mode keeps its kind."""
+        form, day = FORMATS[memory.kind], iso_day(memory.created)
+        links = self._links.get(memory.id, ())
+        if memory.kind is LEARNING:
+            self._learnings.append((day, memory.id))
+        elif not form.file:
+            derived = memory.kind is FACT and any(link.relation is Relation.DERIVED_FROM for link in links)
+            # what episodes have in common is a pattern, as loki-mode calls it
+            self._append("patterns" if derived else form.list, item_of(memory, links, self._uses.get(memory.id)))
+        else:
+            name = re.sub(r"[^a-z0-9]+", "-", memory.title.lower())[:40].strip("-")
+            path = form.file.format(day=day, id=memory.id, name=f"{name}-" if name else "")
+            is_text = path.endswith(".md")
+            write_file(self._draft, path, skill_text(memory).encode() if is_text else as_json(item_of(memory)))
+            if memory.kind is EPISODE:
+                about = {"goal": memory.title, "outcome": memory.ending.value}
+                self._append(form.list, {"id": memory.id, "date": day, "file": path, **about})
+
+    def _list(self, path: str, name: str, head: Item) -> Shards[Item]:
+        return Shards(self._draft, path, _SHARD_BYTES, lambda items: as_json({**head, name: items}))
+
+    def _append(self, name: str, item: Item) -> None:
+        self._lists[name].add(item, len(msgspec.json.encode(item)))
+
+
+def _token_economics(store: Store) -> Item | None:
+    """What memory cost the latest session that was shown any, as loki-mode counts it; None if there is none."""
+    loads = [event for event in store.events(name=LOADED) if event.session]
+    if not loads:
+        return None
+    session = max(loads, key=lambda event: event.time).session
+    loads = [event for event in loads if event.session == session]
+    spent = economics_of(loads)
+    priorities = {each.metric: place for place, each in enumerate(LIMITS, 1)}
+    unread = _NOTHING_READ if spent.discovery_tokens else 0.0
+    return {
+        "session_id": session,
+        "started_at": iso_time(min(event.time for event in loads)),
+        "metrics": {
+            "discovery_tokens": spent.discovery_tokens,
+            "read_tokens": spent.read_tokens,
+            "layer1_loads": spent.index_loads,
+            "layer2_loads": spent.timeline_loads,
+            "layer3_loads": spent.full_loads,
+            "cache_hits": 0,
+            "cache_misses": 0,
+        },
+        "ratio": unread if spent.ratio is None else spent.ratio,
+        "savings_percent": 100.0 if spent.savings is None else 100 * spent.savings,
+        "thresholds_triggered": [
+            {
+                "action_type": _ACTIONS.get(each.remedy, each.remedy.value),
+                "priority": priorities[each.metric],
+                "description": f"{each.metric} is {each.value:.4g}; the limit is {each.threshold:g}",
+                "triggered_by": each.metric.value,
+            }
+            for each in check("session", spent)
+        ],
+    }
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """An export of ours may be replaced; anything else may be the only copy."""
+    if files_of_export(folder, _OURS) and not _is_ours(folder):
+        raise BadInput(f"{folder} has memories that hotset did not write; import them first, and export to another folder")
+
+
+def _is_ours(folder: Path) -> bool:
+    with FileTree(folder) as tree:
+        index = tree.file("index.json").decode_json() if "index.json" in tree.file_names("", ".json") else None
+    return isinstance(index, dict) and isinstance(index.get(MARK), dict)
+
+
+def _memories(tree: FileTree) -> Iterator[tuple[Memory, Item]]:
+    """The memories of all folders, episodes last, each with the object it was read from."""
+    for kind, form in sorted(FORMATS.items(), key=lambda each: each[0] is EPISODE):
+        days = [f"{form.folder}/{day}" for day in tree.folder_names(form.folder)] if kind is EPISODE else []
+        for folder in (form.folder, *days):
+            below = folder.removeprefix(form.folder)
+            described = [name for name in tree.file_names(folder, ".json") if below or re.match(form.names, name)]
+            for name in described:
+                file = tree.file(f"{folder}/{name}")
+                for item in _items(file.decode_json()):
+                    if (memory := memory_of(kind, item, file.place, file.changed)) is not None:
+                        yield memory, item
+            for name in tree.file_names(folder, ".md") if folder in _PAGED else ():
+                if folder == "skills" and name.removesuffix(".md") + ".json" in described:
+                    continue  # some versions write each skill twice
+                if (memory := _page(kind, name, tree.file(f"{folder}/{name}"))) is not None:
+                    yield memory, {}
+
+
+def _page(kind: MemoryKind, name: str, file: TreeFile) -> Memory | None:
+    """The memory of a page of text: a skill, or a ledger, handoff or learning in free words."""
+    text = file.decode_text()
+    if FORMATS[kind].folder == "skills":
+        return skill_of(kind, text, file.place, file.changed)
+    title = text.strip().split("\n", 1)[0].lstrip("# ")
+    return foreign_memory(kind, title, text, id=name, created=file.changed, place=file.place) if text.strip() else None
+
+
+def _own_memories(tree: FileTree) -> Iterator[tuple[Memory, Item]]:
+    """What hotset keeps beside loki-mode's own folders."""
+    for name in tree.file_names("hotset", ".json"):
+        file = tree.file(f"hotset/{name}")
+        for place, item in enumerate(_items(file.decode_json()), 1):
+            kind = item.get("kind")
+            memory = embedded_memory(MemoryKind(kind), item) if isinstance(kind, str) and kind in FORMATS else None
+            if memory is None:
+                raise BadInput(f"{file.place}: the {place}. memory cannot be read; remove it, or export again")
+            yield memory, {}
+
+
+def _decisions(tree: FileTree) -> Iterator[tuple[Memory, Item]]:
+    """The decisions of a timeline. Ours are parts of episodes; others have them nowhere else."""
+    if "timeline.json" not in tree.file_names("", ".json") or _is_ours(tree.folder):
+        return
+    file = tree.file("timeline.json")
+    timeline = file.decode_json()
+    for item in _items(timeline.get("key_decisions") if isinstance(timeline, dict) else None):
+        decision = {**item, "category": item.get("topic_id"), "id": None}
+        if (memory := memory_of(FACT, decision, file.place, file.changed)) is not None:
+            yield memory, {}
+
+
+def _link_rows(tree: FileTree) -> Iterator[tuple[object, object, object, object]]:
+    for name in tree.file_names("semantic", ".json"):
+        if name.startswith("links"):
+            for item in _items(tree.file(f"semantic/{name}").decode_json()):
+                ends = item.get("from", item.get("from_id")), item.get("to", item.get("to_id"))
+                yield ends[0], item.get("relation"), ends[1], item.get(MARK)
+
+
+def _link(names: dict[str, MemoryId], of: object, relation: object, to: object, mark: object) -> MemoryLink | None:
+    one, other = (
+        names.get(end) or (MemoryId(end) if is_memory_id(end) else None) if isinstance(end, str) else None for end in (of, to)
+    )
+    if relation == _SUPERSEDED_BY:
+        one, other, relation = other, one, Relation.SUPERSEDES.value
+    if one is None or other is None or one == other or not isinstance(relation, str) or relation not in _RELATIONS:
+        return None
+    match mark:
+        case {"time": int() | float() as time, "run": str(run)}:
+            return MemoryLink(one, other, _RELATIONS[relation], float(time), run)
+    return MemoryLink(one, other, _RELATIONS[relation])
+
+
+def _items(value: Any) -> Iterable[Item]:
+    """The objects of a document: it is a list, or has lists in it, or is one itself."""
+    if isinstance(value, list):
+        return [each if isinstance(each, dict) else {"text": each} for each in value if isinstance(each, dict | str)]
+    if not isinstance(value, dict):
+        return []
+    lists = [inner for name, inner in value.items() if name in _READ_LISTS and isinstance(inner, list)]
+    return [item for inner in lists for item in _items(inner)] if lists and "id" not in value else [value]

@@ -1,0 +1,478 @@
+"""The index and the timeline of an export, gathered while memories pass by. Pure."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import re
+import secrets
+import shutil
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO, Any, Generic, TypeVar
+
+import msgspec
+
+from hotset.errors import BadInput, HotsetError, NotFound
+from hotset.files.folder import sync_folder
+from hotset.files.root import NotTaken, Root, can_be_shown, parts_of, shown
+from hotset.files.write import write_error
+from hotset.nouns.deposit import Remembered
+from hotset.nouns.memory import Checkpoint, Episode, Memory, MemoryId, MemoryLink, Relation, Standing, Trust
+from hotset.nouns.progress import Progress, silent
+from hotset.sources.memory.exchange.items import EPISODE, MARK, Item, iso_day, iso_time, sealed
+from hotset.sources.memory.kinds import ADVICE_KINDS, is_same
+from hotset.store.memory_form import from_fields, refuse_unfit
+from hotset.store.port import Store
+
+FORMAT = 1
+VERSION = "1.0"
+"""Of the layout, as loki-mode counts."""
+
+_TOPICS = 500  # in the index; further ones are found all the same
+_RECENT = 20  # in the timeline
+
+
+@dataclass(slots=True)
+class _Topic:
+    memories: int = 0
+    tokens: int = 0
+    last: float = 0.0
+    title: str = ""
+
+
+@dataclass(slots=True)
+class Survey:
+    count: int = 0
+    tokens: int = 0
+    last: float = 0.0
+    topics: defaultdict[str, _Topic] = field(default_factory=lambda: defaultdict(_Topic))
+    recent: list[tuple[float, str, Memory]] = field(default_factory=list)
+    """The latest episodes, as a heap."""
+    checkpoint: Memory | None = None
+
+    def add(self, memory: Memory) -> None:
+        self.tokens += memory.tokens
+        self.last = max(self.last, memory.created, memory.time)
+        for each in memory.topics:
+            topic = self.topics[each]
+            topic.memories += 1
+            topic.tokens += memory.tokens
+            if memory.created >= topic.last:
+                topic.last, topic.title = memory.created, memory.title
+        if memory.kind is EPISODE:
+            heapq.heappush(self.recent, (memory.created, memory.id, memory))
+            if len(self.recent) > _RECENT:
+                heapq.heappop(self.recent)
+        if isinstance(memory.detail, Checkpoint) and (self.checkpoint is None or memory.created >= self.checkpoint.created):
+            self.checkpoint = memory
+
+    def index(self) -> Item:
+        most = max((topic.memories for topic in self.topics.values()), default=1)
+        named = sorted(self.topics.items(), key=lambda each: (-each[1].memories, each[0]))[:_TOPICS]
+        return {
+            "version": VERSION,
+            "last_updated": iso_time(self.last),
+            "topics": [
+                {
+                    "id": name,
+                    "summary": topic.title,
+                    "relevance_score": round(topic.memories / most, 2),
+                    "last_accessed": iso_time(topic.last),
+                    "token_count": topic.tokens,
+                }
+                for name, topic in named
+            ],
+            "total_memories": self.count,
+            "total_tokens_available": self.tokens,
+            MARK: {"format": FORMAT},
+        }
+
+    def timeline(self) -> Item:
+        recent = [memory for _, _, memory in sorted(self.recent, key=lambda each: each[:2], reverse=True)]
+        checkpoint = (
+            self.checkpoint.detail if self.checkpoint and isinstance(self.checkpoint.detail, Checkpoint) else Checkpoint()
+        )
+        decisions = [
+            {"decision": said, "rationale": "", "date": iso_day(memory.created), "topic_id": _topic(memory)}
+            for memory in recent
+            if isinstance(memory.detail, Episode)
+            for said in memory.detail.decisions
+        ]
+        return {
+            "version": VERSION,
+            "last_updated": iso_time(self.last),
+            "recent_actions": [
+                {
+                    "timestamp": iso_time(memory.created),
+                    "action": memory.title,
+                    "outcome": memory.ending.value,
+                    "topic_id": _topic(memory),
+                }
+                for memory in recent
+            ],
+            "key_decisions": decisions[:_RECENT],
+            "active_context": {
+                "current_focus": _topic(recent[0]) if recent else None,
+                "blocked_by": list(checkpoint.blockers),
+                "next_up": list(checkpoint.next),
+            },
+        }
+
+
+def _topic(memory: Memory) -> str:
+    return memory.topics[0] if memory.topics else ""
+
+
+_MOST_BYTES = 16 * 1024 * 1024  # of a file that is read; what JSON of that size can become in memory is half a gigabyte at worst
+_FILE_MODE = 0o600
+_FOLDER_MODE = 0o700
+_BOM = b"\xef\xbb\xbf"
+_Item = TypeVar("_Item")
+
+
+@contextmanager
+def whole_folder(folder: Path, refuse_foreign: Callable[[Path], None]) -> Iterator[Path]:
+    """A new folder that takes the place of this one when the block ends without an error; until then, this one is as it was.
+
+    `refuse_foreign` is given the folder that is there, and raises `BadInput` where something in it would be lost.
+    Raises `BadInput` and `StoreFailed`.
+    """
+    folder = folder.expanduser().absolute()
+    if folder.is_symlink():
+        raise BadInput(f"{folder} is a symbolic link; give the folder it points to instead")
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"{folder} is a file; give a folder")
+    if folder.exists():
+        refuse_foreign(folder)
+    aside = folder.with_name(f".{folder.name[:100]}.{secrets.token_hex(6)}")
+    draft = aside.with_name(f"{aside.name}.draft")
+    try:
+        folder.parent.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
+        draft.mkdir(_FOLDER_MODE)
+        try:
+            yield draft
+            _swap(draft, folder, aside, refuse_foreign)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    except OSError as error:
+        raise write_error(folder, error, "it is as it was") from error
+
+
+def write_file(folder: Path, path: str, data: bytes) -> None:
+    """Writes a new file below a folder, for its owner alone."""
+    *folders, name = parts_of(path)
+    for each in folders:
+        folder = folder / each
+        folder.mkdir(_FOLDER_MODE, exist_ok=True)
+    with os.fdopen(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE), "wb") as file:
+        file.write(data)
+
+
+def files_of_export(folder: Path, ours: re.Pattern[str]) -> list[Path]:
+    """What is in a folder. Raises `BadInput` where something is not named as `ours`, or is a link."""
+    paths = sorted(Path(where) / name for where, folders, files in os.walk(folder) for name in (*folders, *files))
+    for path in paths:
+        if path.is_symlink() or (not path.is_dir() and not ours.fullmatch(path.relative_to(folder).as_posix())):
+            raise BadInput(f"{folder} has something else in it ({path.relative_to(folder)}); choose an empty folder")
+    return paths
+
+
+class Shards(Generic[_Item]):
+    """A list that may be long: what is too much for one file goes on in `NAME-2.json`, and so on."""
+
+    def __init__(self, draft: Path, path: str, most_bytes: int, render: Callable[[list[_Item]], bytes]) -> None:
+        self.count = 0
+        self._draft = draft
+        self._path = path
+        self._most_bytes = most_bytes
+        self._render = render
+        self._pieces: list[_Item] = []
+        self._bytes = 0
+        self._files = 0
+
+    def add(self, piece: _Item, size: int) -> None:
+        if self._pieces and self._bytes + size > self._most_bytes:
+            self._write()
+        self._pieces.append(piece)
+        self._bytes += size
+        self.count += 1
+
+    def close(self) -> None:
+        """Write what is left; an empty list is one file."""
+        if self._pieces or not self._files:
+            self._write()
+
+    def _write(self) -> None:
+        self._files += 1
+        stem, _, suffix = self._path.rpartition(".")
+        path = self._path if self._files == 1 else f"{stem}-{self._files}.{suffix}"
+        write_file(self._draft, path, self._render(self._pieces))
+        self._pieces, self._bytes = [], 0
+
+
+def as_json(value: Any) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class TreeFile:
+    """A file of a folder and its bytes."""
+
+    place: str
+    """The folder's name and the path in it."""
+    data: bytes
+    changed: float
+    """When it was last written."""
+
+    def decode_json(self) -> Any:
+        """Raises `BadInput`, which names the file."""
+        try:
+            return msgspec.json.decode(self.data.removeprefix(_BOM))
+        except RecursionError as error:
+            raise BadInput(f"{self.place} is nested too deeply to be read") from error
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            why = "it is empty" if not self.data.strip() else f"it is not JSON, or not all of it: {error}"
+            raise BadInput(f"{self.place} cannot be read: {why}") from error
+
+    def decode_text(self) -> str:
+        """Raises `BadInput`, which names the file."""
+        try:
+            return self.data.removeprefix(_BOM).decode("utf-8").replace("\r\n", "\n")
+        except UnicodeDecodeError as error:
+            raise BadInput(f"{self.place} is not UTF-8 (byte {error.start})") from error
+
+
+class FileTree(Root):
+    """A folder that another program may have made, to read."""
+
+    def file(self, path: str) -> TreeFile:
+        """Raises `BadInput`, which names the file."""
+        try:
+            content = self.read(path, _MOST_BYTES, hard_links=True)
+        except NotTaken as error:
+            raise BadInput(f"{shown(str(self.folder / path))} cannot be read: {error.why}") from error
+        return TreeFile(f"{self.folder.name}/{path}", content.data, content.stat.mtime_ns / 1e9)
+
+    def file_names(self, path: str, suffix: str) -> list[str]:
+        """Files in a folder whose names end like that, in order; none where there is no such folder. Raises `BadInput`."""
+        return [name for name, is_folder in self._entries(path) if not is_folder and name.endswith(suffix)]
+
+    def folder_names(self, path: str) -> list[str]:
+        return [name for name, is_folder in self._entries(path) if is_folder]
+
+    def _entries(self, path: str) -> list[tuple[str, bool]]:
+        folder = self.folder / path
+        try:
+            with os.scandir(folder) as entries:
+                found = [entry for entry in entries if not entry.name.startswith(".")]
+                for entry in found:
+                    if entry.is_symlink() or not can_be_shown(entry.name):
+                        raise BadInput(f"{shown(entry.path)} is a symbolic link, or has a name that cannot be shown: remove it")
+                return sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in found)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise BadInput(f"{folder} cannot be read: {error.strerror}") from error
+
+
+def _swap(draft: Path, folder: Path, aside: Path, refuse_foreign: Callable[[Path], None]) -> None:
+    try:
+        if folder.exists():
+            folder.rename(aside)
+            refuse_foreign(aside)  # again: nothing can be put into it any more
+        draft.rename(folder)
+    except (OSError, HotsetError):
+        if aside.exists():
+            aside.rename(folder)
+        raise
+    sync_folder(folder.parent)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+BATCH = 500  # memories a commit
+_IMPORT = "import-"
+_AGAINST = frozenset({Relation.SUPERSEDES, Relation.CONTRADICTS})
+_T = TypeVar("_T", Memory, MemoryLink)
+
+
+@dataclass(slots=True)
+class MergeReport:
+    """What became of the memories of an import."""
+
+    run: str
+    """The piece of work that `undo` takes back."""
+    new: int = 0
+    changed: int = 0
+    same: int = 0
+    """Were here already, now or in an earlier version."""
+    links: int = 0
+    waiting: int = 0
+    """New ones that wait for confirmation."""
+    kept: list[MemoryId] = field(default_factory=list)
+    """Differ here, and stay as they are here."""
+
+
+def merge_memories(
+    store: Store,
+    found: Iterable[Memory | MemoryLink],
+    *,
+    place: str,
+    now: float,
+    vouched: bool = False,
+    progress: Progress = silent,
+) -> MergeReport:
+    """All of it is read before anything is written: what cannot be read leaves the store as it was. Done again, it does nothing.
+
+    `place` is what it came from, in a word; `vouched` says that a person stands for it. Raises what `found` raises, and what the
+    store does: `Conflict` where the same memories change meanwhile, `StoreFailed`. To do it again is safe then.
+    """
+    merge = _Merge(store, place, now, vouched, MergeReport(run_of(place, now)))
+    with tempfile.TemporaryFile() as spool:  # has no name: only this process can read it
+        count, links = _spool(found, spool)
+        memories = (from_fields(msgspec.json.decode(line)) for line in spool)
+        deposits = chain(
+            ((len(batch), Remembered(memories=merge.choose(merge.memory, batch))) for batch in _batches(memories)),
+            ((len(batch), Remembered(links=merge.choose(merge.link, batch))) for batch in _batches(links)),
+        )
+        done = 0
+        for size, deposit in deposits:
+            if deposit.memories or deposit.links:
+                store.keep(deposit).result()
+            done += size
+            progress("memories", done, count + len(links))
+    return merge.report
+
+
+def run_of(place: str, now: float) -> str:
+    """The name of an import."""
+    return _IMPORT + blake2b(f"{place}\0{now}".encode("utf-8", "surrogateescape"), digest_size=5).hexdigest()
+
+
+def _spool(found: Iterable[Memory | MemoryLink], spool: IO[bytes]) -> tuple[int, list[MemoryLink]]:
+    """Writes the memories, sealed, one a line, so that any number of them takes no room. Gives how many, and the links."""
+    count, links = 0, []
+    for each in found:
+        if isinstance(each, MemoryLink):
+            links.append(each)
+            continue
+        memory = sealed(each)
+        refuse_unfit(memory)
+        spool.write(msgspec.json.encode(memory) + b"\n")
+        count += 1
+    spool.seek(0)
+    return count, links
+
+
+def _batches(rows: Iterable[_T]) -> Iterator[list[_T]]:
+    rows = iter(rows)
+    while batch := list(islice(rows, BATCH)):
+        yield batch
+
+
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    """One import: decides what of it is written."""
+
+    store: Store
+    place: str
+    now: float
+    vouched: bool
+    report: MergeReport
+
+    @staticmethod
+    def choose(decide: Callable[[_T], _T | None], batch: Iterable[_T]) -> tuple[_T, ...]:
+        return tuple(row for each in batch if (row := decide(each)) is not None)
+
+    def memory(self, read: Memory) -> Memory | None:
+        """The version to write, if any."""
+        report = self.report
+        meant = _confirmed(read) if self.vouched else _lowered(read)
+        versions = self.store.memory_versions(read.id)
+        if not versions:
+            report.new += 1
+            report.waiting += meant.standing is Standing.CANDIDATE
+            return self._version(meant, 1)
+        latest = versions[-1]
+        if any(_has_words(version, read) for version in versions):
+            if self.vouched and _has_words(latest, read) and (confirmed := _raised(latest, meant)) != latest:
+                report.changed += 1
+                return self._version(confirmed, latest.version + 1)
+            report.same += 1
+            return None
+        # an import from the same place that is as it was left, or an edited export of this store that a person vouches for
+        is_imported = latest.run.startswith(_IMPORT) and {self.place, *meant.source.places} & set(latest.source.places)
+        is_edited = self.vouched and (read.version, read.time) == (latest.version, latest.time)
+        if latest.standing is Standing.FORGOTTEN or not (is_imported or is_edited):
+            report.kept.append(read.id)
+            return None
+        report.changed += 1
+        return self._version(meant, latest.version + 1)
+
+    def link(self, read: MemoryLink) -> MemoryLink | None:
+        """The link to write, if any."""
+        try:
+            ends = [self.store.memory(read.of), self.store.memory(read.to)]
+        except NotFound:
+            return None
+        if any(end.standing is Standing.FORGOTTEN for end in ends):
+            return None
+        if not self.vouched and read.relation in _AGAINST and any(end.source.by != "import" for end in ends):
+            return None  # a file alone cannot replace what is known here
+        known = {(link.of, link.to, link.relation) for link in self.store.memory_links(read.of)}
+        if (read.of, read.to, read.relation) in known:
+            return None
+        self.report.links += 1
+        return replace(read, time=self.now, run=self.report.run)
+
+    def _version(self, memory: Memory, version: int) -> Memory:
+        places = dict.fromkeys((*memory.source.places, self.place))
+        return replace(
+            memory,
+            source=replace(memory.source, places=tuple(places)),
+            version=version,
+            time=self.now,
+            run=self.report.run,
+            why=f"imported from {self.place}",
+        )
+
+
+def _lowered(memory: Memory) -> Memory:
+    """As words of an unknown author, whatever they say of themselves."""
+    waits = memory.standing is Standing.ACTIVE and memory.kind in ADVICE_KINDS
+    return replace(
+        memory,
+        source=replace(memory.source, by="import", session=None, pages=()),
+        trust=Trust.OUTSIDE,
+        standing=Standing.CANDIDATE if waits else memory.standing,
+        pinned=False,
+    )
+
+
+def _confirmed(memory: Memory) -> Memory:
+    """What hotset made elsewhere is as it says; what others wrote is now the word of the person who vouches for it."""
+    if memory.source.by != "import":
+        return memory
+    waits = memory.standing is Standing.CANDIDATE
+    return replace(memory, trust=Trust.PERSON, standing=Standing.ACTIVE if waits else memory.standing)
+
+
+def _has_words(known: Memory, read: Memory) -> bool:
+    """Are the words the same? Who stands for them, and when a file was written that gives no time, makes no difference."""
+    beside = {name: getattr(known, name) for name in ("created", "source", "trust", "standing", "pinned")}
+    return is_same(known, replace(read, **beside))
+
+
+def _raised(known: Memory, meant: Memory) -> Memory:
+    """A person stands for it now. What was forgotten or replaced here stays that."""
+    if known.standing not in (Standing.ACTIVE, Standing.CANDIDATE):
+        return known
+    trust = meant.trust if known.trust is Trust.OUTSIDE else known.trust
+    standing = meant.standing if known.standing is Standing.CANDIDATE else known.standing
+    return replace(known, trust=trust, standing=standing)

@@ -1,0 +1,261 @@
+"""Memories, and what was said with what was said around it, as entries of the index. Pure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from hotset.errors import NotFound, PageDamaged
+from hotset.files.lru import Lru
+from hotset.index.port import Index, Watermark
+from hotset.nouns.finding import Entry, EntryId, Sort
+from hotset.nouns.memory import Episode, Memory, MemoryId, Standing
+from hotset.nouns.page import Kind, Page, PageId
+from hotset.sealing import seal
+from hotset.sources.history.pages import is_binary
+from hotset.sources.memory.kinds import NAMED_KINDS, is_memory_id
+from hotset.store.port import Store, Where
+
+WINDOW = "window"
+"""The kind of an entry that holds a page with those before and behind it."""
+
+BESIDE = 2
+"""Pages on either side that are part of a window."""
+
+FINDABLE = frozenset({Standing.ACTIVE, Standing.SUPERSEDED})
+"""What is forgotten, merged, or not confirmed yet has no entry."""
+
+
+_OWN = 1000  # characters of the page itself, about one stretch
+_AROUND = 300  # characters of each page beside it: a question, or how an answer begins
+_LONGEST = 6000  # characters of a memory: its begin; the embedder reads the first third of that
+_MOST_SAID = 4000  # characters of prompts that an episode is found by
+_PER_PROMPT = 400
+_SPEAKERS = {Kind.PROMPT: "p", Kind.RESPONSE: "r"}
+_KINDS = {letter: kind for kind, letter in _SPEAKERS.items()}
+
+
+def is_found(memory: Memory) -> bool:
+    return memory.standing in FINDABLE and memory.kind in NAMED_KINDS
+
+
+def entry_of(memory: Memory, said: Sequence[str] = ()) -> Entry:
+    """`said` are an episode's prompts, sealed: whoever looks for it remembers the words of the day, not ours."""
+    prompts = "\n".join(text[:_PER_PROMPT] for text in said)[:_MOST_SAID]
+    text = "\n".join(part for part in (memory.text[:_LONGEST], ", ".join(memory.topics), prompts) if part)
+    return Entry(
+        id=EntryId(f"memory-{memory.id}"),
+        whole=memory.id,
+        sort=Sort.MEMORY,
+        text=text,
+        kind=memory.kind,
+        title=memory.title,
+        session=memory.source.session or "",
+        agent=memory.source.agent,
+        time=memory.created,
+    )
+
+
+def is_talk(page: Page) -> bool:
+    """Somebody's own words: what a person or a model said, and no result of a tool."""
+    return page.kind in _SPEAKERS
+
+
+def window_of(page: Page, text: str, before: Sequence[str], behind: Sequence[str]) -> Entry:
+    """A page with the last ones before it and the first ones behind it; all texts are sealed."""
+    around = [*before[-BESIDE:], *behind[:BESIDE]]
+    at = len(before[-BESIDE:])
+    parts = [each[:_AROUND] for each in around]
+    parts.insert(at, text[:_OWN])
+    return Entry(
+        id=EntryId(f"window-{page.id}-{_SPEAKERS[page.kind]}"),
+        whole=page.id,
+        sort=Sort.MEMORY,
+        text="\n".join(parts),
+        kind=WINDOW,
+        session=page.session,
+        agent=page.agent,
+        turn=page.turn,
+        time=page.time,
+    )
+
+
+def said_by(entry: Entry) -> Kind:
+    """Whose words are in the middle of a window."""
+    return _KINDS[entry.id[-1]]
+
+
+MEMORIES = "memories-1"
+TALK = "talk-1"
+"""Watermarks. With another number everything is read again: to be changed with how entries are made."""
+
+_MEMORIES_AT_ONCE = 256  # versions a commit
+_PAGES_AT_ONCE = 64
+_TAG_BITS = 16
+_FAR_BACK = 64  # pages that are looked through for what was said before: results of tools stand between
+_MOST_KNOWN = 4096  # pages and texts that are remembered while following
+_LONGEST_PAGE = 16 * 1024  # characters of a page that are sealed for a window, which holds the first thousand
+_MOST_PROMPTS = 24  # of an episode that are read: it is found by the first few thousand characters
+
+
+def follow_memories(store: Store, index: Index, until: float, clock: Callable[[], float] = time.monotonic) -> int:
+    """Brings the index up to the store, or as far as there is time, and a batch of each at least.
+
+    Gives the number of versions and pages that it came by. Done twice, or by two processes at once, it makes the same index.
+    Raises a `HotsetError` where the store cannot be read or the index not be written.
+    """
+    return _memories(store, index, until, clock) + _talk(store, index, until, clock)
+
+
+def memories_indexed(store: Store, index: Index) -> int:
+    """The number of the last version that the index came by: those behind it are not found yet."""
+    return _memories_reached(store, index.watermark(MEMORIES))
+
+
+def drop_erased(store: Store, index: Index) -> int:
+    """Takes out what was erased from the store, and how many memories that were. Reads all of them: for after an erasure."""
+    there = {memory.id for memory in store.memories()}
+    gone = [whole for whole in index.wholes(Sort.MEMORY) if is_memory_id(whole) and whole not in there]
+    if gone:
+        index.remove(gone)
+    return len(gone)
+
+
+def _memories(store: Store, index: Index, until: float, clock: Callable[[], float]) -> int:
+    at = _memories_reached(store, index.watermark(MEMORIES))
+    passed = 0
+    while batch := store.memories_after(at, _MEMORIES_AT_ONCE):
+        at, last = batch[-1]
+        latest = [_latest(store, id) for id in dict.fromkeys(memory.id for _, memory in batch)]
+        shown = [memory for memory in latest if memory is not None and is_found(memory)]
+        hidden = {memory.id for _, memory in batch} - {memory.id for memory in shown}
+        if hidden:
+            index.remove(sorted(hidden))
+        index.add((entry_of(memory, list(_prompts(store, memory))) for memory in shown), _memory_mark(at, last))
+        passed += len(batch)
+        if clock() >= until:
+            break
+    return passed
+
+
+def _memories_reached(store: Store, mark: int) -> int:
+    """0 where the version that it stood at is not there any more: another store, or one from which something was erased."""
+    number = mark >> _TAG_BITS
+    there = store.memories_after(number - 1, 1) if number else ()
+    return number if there and _memory_mark(*there[0]).number == mark else 0
+
+
+def _memory_mark(number: int, memory: Memory) -> Watermark:
+    return Watermark(MEMORIES, number << _TAG_BITS | _tag(f"{memory.id} {memory.version}"))
+
+
+def _tag(name: str) -> int:
+    return int.from_bytes(blake2b(name.encode(), digest_size=_TAG_BITS // 8).digest())
+
+
+def _latest(store: Store, id: MemoryId) -> Memory | None:
+    """Whichever version came by: two processes that follow write the same."""
+    try:
+        return store.memory(id)
+    except NotFound:
+        return None
+
+
+def _prompts(store: Store, memory: Memory) -> Iterator[str]:
+    """What people said in an episode."""
+    if not isinstance(memory.detail, Episode) or memory.source.session is None:
+        return
+    where = Where(session=memory.source.session, kinds=frozenset({Kind.PROMPT}), turns=memory.detail.turns, limit=_MOST_PROMPTS)
+    for page in store.pages(where):
+        text = _text(store, page)
+        if text:
+            yield text
+
+
+def _text(store: Store, page: Page) -> str:
+    try:
+        content = store.content(page.digest)
+    except (NotFound, PageDamaged):
+        return ""
+    return "" if is_binary(content) else seal(content.decode("utf-8", "replace")[:_LONGEST_PAGE]).text
+
+
+def _talk(store: Store, index: Index, until: float, clock: Callable[[], float]) -> int:
+    line = _Line(store)
+    at = _talk_reached(store, index.watermark(TALK))
+    passed = 0
+    while batch := store.pages_after(at, _PAGES_AT_ONCE):
+        at, last = batch[-1]
+        windows: dict[EntryId, Entry] = {}
+        for _, page in batch:
+            line.meet(page)
+            if is_talk(page):
+                windows.update((window.id, window) for window in _windows(line.upto(page)))
+        index.add(windows.values(), _talk_mark(at, last))
+        passed += len(batch)
+        if clock() >= until:
+            break
+    return passed
+
+
+def _talk_reached(store: Store, mark: int) -> int:
+    number = mark >> _TAG_BITS
+    there = store.pages_after(number - 1, 1) if number else ()
+    return number if there and _talk_mark(*there[0]).number == mark else 0
+
+
+def _talk_mark(number: int, page: Page) -> Watermark:
+    return Watermark(TALK, number << _TAG_BITS | _tag(page.id))
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    page: Page
+    text: str
+
+
+def _windows(line: Sequence[_Said]) -> Iterator[Entry]:
+    """Of the last one, and of those that now have it behind them."""
+    texts = [said.text for said in line]
+    for at in range(max(0, len(line) - 1 - BESIDE), len(line)):
+        if texts[at].strip():
+            yield window_of(line[at].page, texts[at], texts[:at], texts[at + 1 :])
+
+
+class _Line:
+    """What was said before a page, in its own line. Pages come by in their order, so most are remembered."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._pages: Lru[PageId, Page] = Lru(count=_MOST_KNOWN)
+        self._texts: Lru[PageId, str] = Lru(count=_MOST_KNOWN)
+
+    def meet(self, page: Page) -> None:
+        self._pages.put(page.id, page)
+
+    def upto(self, page: Page) -> list[_Said]:
+        """The page and as many before it as the windows in which it stands need."""
+        line = [_Said(page, self._text(page))]
+        at = page
+        for _ in range(_FAR_BACK):
+            before = self._before(at)
+            if before is None or len(line) > 2 * BESIDE:
+                break
+            at = before
+            if is_talk(at):
+                line.append(_Said(at, self._text(at)))
+        return line[::-1]
+
+    def _before(self, page: Page) -> Page | None:
+        parent = page.parent
+        if parent is None:
+            return None
+        try:
+            return self._pages.get_or_make(parent, lambda: self._store.page(parent))
+        except (NotFound, PageDamaged):
+            return None
+
+    def _text(self, page: Page) -> str:
+        return self._texts.get_or_make(page.id, lambda: _text(self._store, page))

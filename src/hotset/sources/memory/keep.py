@@ -1,0 +1,602 @@
+"""Writes memories: versions, drafts, what a session came to, and what people change. Earlier versions stay."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from base64 import b32encode
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from difflib import get_close_matches
+from enum import Enum
+from hashlib import blake2b
+from heapq import nlargest
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+
+import msgspec
+
+from hotset import tokens
+from hotset.errors import BadInput, Conflict, HotsetError, NotFound
+from hotset.index.port import Index
+from hotset.nouns.deposit import Remembered
+from hotset.nouns.finding import Filter, Query, Sort
+from hotset.nouns.memory import (
+    Checkpoint,
+    Detail,
+    Ending,
+    Episode,
+    Memory,
+    MemoryId,
+    MemoryKind,
+    MemoryLink,
+    Provenance,
+    Relation,
+    Standing,
+    Trust,
+    Use,
+)
+from hotset.nouns.note import Scope, Space
+from hotset.nouns.page import SessionId
+from hotset.sealing import seal
+from hotset.sources.memory.kinds import KINDS, PERSON, RULES, is_same, kinds_of
+from hotset.store.port import Store
+from hotset.store.values import StoredValue
+from hotset.text.clip import clip_prose
+from hotset.text.sentences import sentences
+from hotset.text.terms import terms
+
+if TYPE_CHECKING:
+    from hotset.sources.memory.encode.session import Material
+
+
+_T = TypeVar("_T")
+
+SURE = 0.95
+"""What confidence may grow to by being said again; the rest is a person's to give."""
+
+SESSION, AGENT = "session:", "agent:"
+"""Before the name of a session or an agent among the places of a memory that several said."""
+
+STANDS = frozenset({Standing.ACTIVE, Standing.CANDIDATE})
+"""The standings of what was not put aside."""
+
+_RANKS = {Trust.OUTSIDE: 0, Trust.AGENT: 1, Trust.OUTCOME: 2, Trust.PERSON: 3}
+_RUN_BYTES = 5
+
+
+def next_version(latest: Memory, now: float, run: str, why: str, **changes: Any) -> Memory:
+    """The version after the latest one, with these changes."""
+    return replace(latest, version=latest.version + 1, time=now, run=run, why=why, **changes)
+
+
+def run_name(what: str, *told: object) -> str:
+    """`consolidate-7ha2c0de`: the same for the same work; `what` ends with a dash."""
+    hashed = blake2b(repr(told).encode("utf-8", "surrogatepass"), digest_size=_RUN_BYTES).digest()
+    return f"{what}{b32encode(hashed).decode().lower()}"
+
+
+def rank(trust: Trust) -> int:
+    """Whose word counts more."""
+    return _RANKS[trust]
+
+
+def joined(one: Memory, other: Memory) -> Memory:
+    """`one`, carrying the sources of both. It is surer only where another session said so, too."""
+    source = joined_sources(one.source, other.source)
+    is_news = other.source.session is not None and not heard_in(one.source, other.source.session)
+    surer = 1 - (1 - one.confidence) * (1 - other.confidence) if is_news else one.confidence
+    trust = max(one.trust, other.trust, key=rank)
+    confidence = max(one.confidence, other.confidence if rank(other.trust) > rank(one.trust) else 0.0, min(SURE, surer))
+    return replace(one, source=source, confidence=confidence, trust=trust)
+
+
+def joined_sources(one: Provenance, other: Provenance) -> Provenance:
+    also = [f"{SESSION}{other.session}"] if other.session not in (None, one.session) else []
+    also += [f"{AGENT}{other.agent}"] if other.agent not in ("", one.agent) else []
+    return replace(one, pages=_union(one.pages, other.pages), places=_union(one.places, other.places, also))
+
+
+def heard_in(source: Provenance, session: str | None) -> bool:
+    return session is not None and (source.session == session or f"{SESSION}{session}" in source.places)
+
+
+def sessions_of(source: Provenance) -> frozenset[str]:
+    """Every session that said it."""
+    others = frozenset(place.removeprefix(SESSION) for place in source.places if place.startswith(SESSION))
+    return others if source.session is None else others | {source.session}
+
+
+def _union(*parts: Iterable[_T]) -> tuple[_T, ...]:
+    return tuple(dict.fromkeys(each for part in parts for each in part))
+
+
+def known_memory(store: Store, id: MemoryId) -> Memory | None:
+    """Its latest version; None where there is none."""
+    try:
+        return store.memory(id)
+    except NotFound:
+        return None
+
+
+def known_memories(store: Store, ids: Iterable[MemoryId]) -> Iterator[Memory]:
+    """Those of them that are there, as they stand."""
+    return (memory for id in ids if (memory := known_memory(store, id)) is not None)
+
+
+def commit(store: Store, memories: Iterable[Memory] = (), links: Iterable[MemoryLink] = (), uses: Iterable[Use] = ()) -> None:
+    """One commit, and no return before it is durable. Raises `Conflict` where somebody else changed one of these."""
+    store.keep(Remembered(tuple(memories), tuple(links), tuple(uses))).result(KEEP_SECONDS)
+
+
+def _retry(attempt: Callable[[], _T]) -> _T:
+    """Try again where somebody else wrote the same memories meanwhile."""
+    for _ in range(_TRIES - 1):
+        with suppress(Conflict):
+            return attempt()
+    return attempt()
+
+
+CONSOLIDATE = "consolidate-"
+"""How the names of its runs begin."""
+
+KEEP_SECONDS = 30.0
+"""How long a write may take."""
+
+_TRIES = 3  # when others write the same memories meanwhile
+_BY_HAND = ("undo-", "restore-")  # work after which a memory stays as it was left: what somebody took back is not done again
+_DRAWN = (Relation.DERIVED_FROM, Relation.RELATED_TO)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A memory as it should be, and what it hangs on."""
+
+    memory: Memory
+    derived_from: tuple[MemoryId, ...] = ()
+    related_to: tuple[MemoryId, ...] = ()
+
+
+def is_derived(memory: Memory) -> bool:
+    """Was it drawn from other memories, and from nothing else?"""
+    return memory.source.by == RULES and memory.source.session is None and not memory.source.pages
+
+
+def is_by_hand(memory: Memory) -> bool:
+    """Did somebody take back, or bring back, what was done to it?"""
+    return memory.run.startswith(_BY_HAND)
+
+
+def batched(items: Iterable[_T], many: int) -> Iterator[list[_T]]:
+    stream = iter(items)
+    while some := list(islice(stream, many)):
+        yield some
+
+
+class DraftWriter:
+    """One run's way into the store: each call of `write` and `keep` is one commit."""
+
+    def __init__(self, store: Store, now: float, run: str) -> None:
+        self._store, self._now, self._run = store, now, run
+        self.links = 0
+        """That were written."""
+
+    def write(self, drafts: Sequence[Draft]) -> int:
+        """Gives the number of memories that are new or other than they were."""
+
+        def attempt() -> int:
+            news = [news for draft in drafts if (news := self._news(draft)) is not None]
+            memories = [memory for memory, _ in news if memory is not None]
+            self._put(memories, [link for _, links in news for link in links])
+            return len(memories)
+
+        return _retry(attempt)
+
+    def keep(self, memories: Sequence[Memory], links: Sequence[MemoryLink]) -> bool:
+        """Whether it was written: not where somebody else changed one of these meanwhile. The next run looks at it again."""
+        try:
+            self._put(memories, links)
+        except Conflict:
+            return False
+        return bool(memories or links)
+
+    def retire(self, kinds: frozenset[MemoryKind], wanted: set[MemoryId], many: int) -> None:
+        """What was drawn from memories that no longer agree holds no longer; `wanted` is all that still does."""
+        why = "what it was drawn from no longer agrees"
+        stale = (
+            next_version(each, self._now, self._run, why, standing=Standing.SUPERSEDED, valid_until=self._now)
+            for each in self._store.memories(kinds, frozenset({Standing.ACTIVE}))
+            if is_derived(each) and each.id not in wanted and not each.pinned and not is_by_hand(each)
+        )
+        for some in batched(stale, many):
+            self.keep(some, ())
+
+    def _news(self, draft: Draft) -> tuple[Memory | None, list[MemoryLink]] | None:
+        """What differs from what is there; None where somebody had the last word."""
+        made = replace(draft.memory, time=self._now, run=self._run, why="drawn from what memories share")
+        latest = known_memory(self._store, made.id)
+        if latest is None:
+            return made, self._new_links(draft)
+        retired = latest.standing is Standing.SUPERSEDED and latest.run.startswith(CONSOLIDATE)
+        if not is_derived(latest) or not (latest.standing in STANDS or retired):
+            return None
+        made = replace(made, version=latest.version + 1, pinned=latest.pinned, why="more is known")
+        if is_same(made, latest):
+            return None, self._new_links(draft)
+        if is_by_hand(latest) and any(is_same(made, before) for before in self._store.memory_versions(made.id)):
+            return None
+        return made, self._new_links(draft)
+
+    def _new_links(self, draft: Draft) -> list[MemoryLink]:
+        """Those that are missing, and an end to those that hold no longer."""
+        id = draft.memory.id
+        wanted = {(to, Relation.DERIVED_FROM) for to in draft.derived_from} | {
+            (to, Relation.RELATED_TO) for to in draft.related_to
+        }
+        held = {(link.to, link.relation) for link in self._store.memory_links(id) if link.of == id and link.relation in _DRAWN}
+        return [
+            MemoryLink(id, to, relation, self._now, self._run, gone=(to, relation) in held)
+            for to, relation in sorted(wanted ^ held)
+        ]
+
+    def _put(self, memories: Sequence[Memory], links: Sequence[MemoryLink]) -> None:
+        if memories or links:
+            commit(self._store, memories, links)
+            self.links += sum(not link.gone for link in links)
+
+
+_FOUND = 10
+_SECONDS = 0.5
+_TAIL = 200
+"""Versions beyond what the index has that are looked at."""
+
+_STANDING = frozenset({Standing.ACTIVE, Standing.CANDIDATE, Standing.SUPERSEDED})
+
+
+def near(store: Store, index: Index | None, memory: Memory) -> Sequence[Memory]:
+    """Of the same kind, the nearest first; never the memory itself."""
+    found = (
+        _by_words(store.memories(frozenset({memory.kind}), _STANDING), memory)
+        if index is None
+        else [*_by_words(_tail(store, index), memory), *_indexed(store, index, memory)]
+    )
+    return list({each.id: each for each in found if each.id != memory.id and each.standing in _STANDING}.values())[: 2 * _FOUND]
+
+
+def _indexed(store: Store, index: Index, memory: Memory) -> Iterator[Memory]:
+    only = Filter(sorts=frozenset({Sort.MEMORY}), kinds=frozenset({str(memory.kind)}))
+    words = f"{memory.title} {memory.text}"[:1000].replace('"', " ")
+    hits = index.search(Query(words, only, _FOUND, _SECONDS)).hits
+    return known_memories(store, (MemoryId(hit.entry.whole) for hit in hits))
+
+
+def _tail(store: Store, index: Index) -> Iterator[Memory]:
+    """What was kept a moment ago and is not indexed yet, as it stands now; nothing where an index cannot even say that."""
+    from hotset.sources.memory.index import memories_indexed  # noqa: PLC0415 - with the index, and not before
+
+    with suppress(HotsetError, OSError):
+        latest = {each.id: each for _, each in store.memories_after(memories_indexed(store, index), _TAIL)}
+        return iter(latest.values())
+    return iter(())
+
+
+def _by_words(every: Iterable[Memory], memory: Memory) -> Sequence[Memory]:
+    wanted = _words(memory)
+    scored = ((len(wanted & _words(each)), each.id, each) for each in every if each.kind is memory.kind)
+    return [each for shared, _, each in nlargest(_FOUND, scored, key=lambda found: found[:2]) if shared]
+
+
+def _words(memory: Memory) -> frozenset[str]:
+    return frozenset(term.text for term in terms(f"{memory.title} {memory.text}"))
+
+
+Similar = Callable[[Memory], Sequence[Memory]]
+"""Memories that speak of the same, the nearest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCommit:
+    versions: tuple[Memory, ...] = ()
+    """What was written."""
+    absorbed: Mapping[MemoryId, MemoryId] = field(default_factory=dict)
+    """What says no more than another that was there, and which."""
+
+
+def remember_session(store: Store, session: SessionId, now: float, similar: Similar) -> MemoryCommit:
+    """What a session came to, as far as it went. Said again, it writes nothing."""
+    from hotset.sources.memory.encode.encoder import encode_session  # noqa: PLC0415 - a tenth of a second that no start pays
+    from hotset.sources.memory.encode.session import read_session  # noqa: PLC0415
+
+    material = read_session(store, session, now)
+    encoded = encode_session(material)
+    made = keep_memories(store, encoded.memories, encoded.links, now, similar)
+    _leave_behind(store, session, encoded.memories, now)
+    _count_heeded(store, material, encoded.memories, now)
+    return made
+
+
+def keep_memories(
+    store: Store, made: Sequence[Memory], links: Iterable[MemoryLink], now: float, similar: Similar
+) -> MemoryCommit:
+    """Keeps what is new about these, with all that it means for older ones, in one commit."""
+    from hotset.sources.memory.consolidate.supersede import settle  # noqa: PLC0415 - as above
+
+    given = tuple(links)
+
+    def attempt() -> MemoryCommit:
+        fresh = [version for memory in made if (version := _version(memory, store, now)) is not None]
+        settled = settle(fresh, store, similar, now)
+        at = settled.absorbed
+        moved = [replace(link, of=at.get(link.of, link.of), to=at.get(link.to, link.to)) for link in given]
+        new_links = _new_links((*moved, *settled.links), store, now)
+        if settled.memories or new_links:
+            commit(store, settled.memories, new_links)
+        return MemoryCommit(settled.memories, settled.absorbed)
+
+    return _retry(attempt)
+
+
+def _leave_behind(store: Store, session: SessionId, made: Sequence[Memory], now: float) -> None:
+    """Ledgers of work that this session went on with, or that came to its end in it."""
+    from hotset.sources.memory.consolidate.supersede import overtaken  # noqa: PLC0415 - as above
+
+    versions, links = overtaken(store.memories(kinds_of(Checkpoint), frozenset({Standing.ACTIVE})), session, made, now)
+    if versions:
+        with suppress(Conflict):  # somebody else decided about it meanwhile
+            commit(store, versions, links)
+
+
+def _count_heeded(store: Store, material: Material, made: Sequence[Memory], now: float) -> None:
+    """Which of the memories that the session was told helped or misled it, by what it did then."""
+    from hotset.sources.memory.usefulness import judge_memories, told_in, verdict_deposits  # noqa: PLC0415 - as above
+
+    session = material.session.id
+    events = list(store.events(session))
+    told = [(memory, turn) for id, turn in told_in(events).items() if (memory := known_memory(store, id)) is not None]
+    episodes = [each for each in made if isinstance(each.detail, Episode)]
+    uses, why = verdict_deposits(judge_memories(material, episodes, told), session, events, now)
+    for event in why:  # first: what is counted twice would be worse than what is not
+        store.keep(event).result(KEEP_SECONDS)
+    if uses:
+        commit(store, uses=uses)
+
+
+def _version(made: Memory, store: Store, now: float) -> Memory | None:
+    """The version to be written; None where nothing is new, or where somebody has had the last word."""
+    versions = store.memory_versions(made.id)
+    if not versions:
+        return replace(made, version=1, time=now)
+    latest = versions[-1]
+    if latest.standing in (Standing.FORGOTTEN, Standing.MERGED) or latest.source.by == PERSON:
+        return None
+    if KINDS[made.kind].is_reworded and made.source.by == RULES:
+        by_rules = next((each for each in reversed(versions) if each.source.by == RULES), None)
+        if by_rules is not None and is_same(_bare(by_rules), _bare(made)):
+            return None
+        kept = replace(made, version=latest.version, pinned=latest.pinned)
+        if isinstance(made.detail, Episode):
+            kept = replace(kept, standing=latest.standing, valid_until=latest.valid_until)
+        return next_version(kept, now, "", "its session went on")
+    again = joined(latest, made)
+    if latest.standing is Standing.CANDIDATE and made.standing is Standing.ACTIVE:
+        again = replace(again, standing=made.standing, trust=made.trust)  # an outcome confirms it
+    return None if is_same(again, latest) else next_version(again, now, "", "it came up again")
+
+
+def _bare(memory: Memory) -> Memory:
+    """Without what others decide about it."""
+    return replace(memory, pinned=False, standing=Standing.ACTIVE, valid_until=None)
+
+
+def _new_links(links: Iterable[MemoryLink], store: Store, now: float) -> tuple[MemoryLink, ...]:
+    new: dict[tuple[MemoryId, MemoryId, str], MemoryLink] = {}
+    held: dict[MemoryId, frozenset[tuple[MemoryId, MemoryId, str]]] = {}
+    for link in links:
+        if link.of not in held:
+            held[link.of] = frozenset((each.of, each.to, str(each.relation)) for each in store.memory_links(link.of))
+        named = (link.of, link.to, str(link.relation))
+        if named not in held[link.of]:
+            new[named] = replace(link, time=link.time or now)
+    return tuple(new.values())
+
+
+_LONGEST = 20_000
+"""Characters of a memory. More is a document: it belongs into a file, and a memory may say which."""
+
+_BEGINNING = re.compile(r"[a-z]+-[a-z0-9-]{0,80}")
+_LONGEST_ID = 90
+_ONE_LINE = 200
+_TITLE = 90
+_NAMED = 6
+
+
+def find_memory(store: Store, id: str) -> Memory:
+    """The memory by its id, or by a beginning of it. Raises `NotFound`, and `BadInput` where several begin so."""
+    found: Sequence[MemoryId] = ()
+    if _BEGINNING.fullmatch(id):
+        if (exact := known_memory(store, MemoryId(id))) is not None:
+            return exact
+        found = store.memory_match(id)
+    if len(found) == 1:
+        return store.memory(found[0])
+    if found:
+        raise BadInput(f"several memories begin with {id}: {', '.join(found[:_NAMED])}; say more of it")
+    near = get_close_matches(id, _beginning_alike(store, id), 3, 0.6)
+    instead = f"did you mean {' or '.join(near)}? " if near else ""
+    raise NotFound(f"no memory {id[:80]!r}; {instead}`hotset memory list` shows them")
+
+
+def _beginning_alike(store: Store, id: str) -> Sequence[MemoryId]:
+    """The ids of memories that begin as much like it as any do."""
+    beginnings = (id[:end] for end in range(min(len(id), _LONGEST_ID) - 1, 3, -1))
+    return next(filter(None, (store.memory_match(each) for each in beginnings if _BEGINNING.fullmatch(each))), ())
+
+
+def change_memory(store: Store, id: str, change: Callable[[Memory], Memory], why: str) -> Memory:
+    """A new version, by a person; the same one where nothing changes."""
+
+    def attempt() -> Memory:
+        latest = find_memory(store, id)
+        version = change(latest)
+        if is_same(latest, version):
+            return latest
+        version = next_version(version, time.time(), "", why)
+        commit(store, (version,))
+        return version
+
+    return _retry(attempt)
+
+
+def edit_memory(
+    store: Store,
+    id: str,
+    *,
+    text: str | None = None,
+    title: str | None = None,
+    topics: Sequence[str] | None = None,
+    ending: Ending | None = None,
+    confidence: float | None = None,
+    pinned: bool | None = None,
+) -> Memory:
+    """Raises `BadInput` for what cannot be, and changes nothing then."""
+    if confidence is not None and not 0.0 <= confidence <= 1.0:
+        raise BadInput(f"confidence is from 0 to 1, not {confidence:g}")
+
+    def change(latest: Memory) -> Memory:
+        own = text is not None or title is not None
+        words = latest.text if text is None else checked_text(text)
+        return replace(
+            latest,
+            text=words,
+            title=_titled(latest, words) if title is None else one_line(title),
+            tokens=latest.tokens if text is None else tokens.count(words.encode("utf-8", "replace")),
+            topics=latest.topics if topics is None else tuple(one_line(topic) for topic in topics),
+            ending=latest.ending if ending is None else ending,
+            confidence=latest.confidence if confidence is None else confidence,
+            pinned=latest.pinned if pinned is None else pinned,
+            source=replace(latest.source, by=PERSON) if own else latest.source,
+            trust=Trust.PERSON if own else latest.trust,
+        )
+
+    return change_memory(store, id, change, "a person corrected it")
+
+
+def _titled(before: Memory, words: str) -> str:
+    """A title that was the beginning of the text goes with it: a list must not say what somebody corrected."""
+    begins = before.title.rstrip("…").rstrip(".")
+    if not before.text.startswith(begins) or words.startswith(begins):
+        return before.title
+    return clip_prose(next(iter(sentences(words)), words), _TITLE)
+
+
+def checked_text(text: str) -> str:
+    """What may be kept of somebody's words: without secrets, and not a book."""
+    sealed = seal(text.strip()).text
+    if not sealed:
+        raise BadInput("there is nothing to remember: the text is empty")
+    if len(sealed) > _LONGEST:
+        raise BadInput(
+            f"a memory has at most {_LONGEST:,} characters, this has {len(sealed):,}; put it into a file and say which"
+        )
+    return sealed
+
+
+def sealed_detail(detail: Detail) -> Detail:
+    """The same of what belongs to a kind alone: not one of its words is a secret."""
+    return None if detail is None else cast("Detail", _sealed(detail))
+
+
+def _sealed(value: object) -> object:
+    match value:
+        case Enum():
+            return value
+        case str():
+            return seal(value).text
+        case tuple():
+            return tuple(map(_sealed, value))
+        case dict():
+            return {_sealed(key): _sealed(each) for key, each in value.items()}
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return replace(value, **{each.name: _sealed(getattr(value, each.name)) for each in fields(value)})
+        case _:
+            return value
+
+
+def one_line(text: str) -> str:
+    return " ".join(seal(text).text.split())[:_ONE_LINE]
+
+
+_PENDING = Space("memory.pending", Scope.MACHINE, keeps=1)
+"""Of this machine: it counts the pages of this store."""
+
+
+_CHUNK = 1000
+
+
+class _Progress(msgspec.Struct):
+    number: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)] = 0
+    """Of the last page that was looked at."""
+    sessions: dict[str, float] = {}
+    """When something was last said in each session that waits."""
+
+
+class PendingSessions:
+    """Sessions with something in them that was not made into memories yet.
+
+    Derived from the store's pages: where the note is lost, every session waits again, and nothing is written twice. Each
+    process has its own; they may disagree, as what is done twice changes nothing. Safe to use from several threads.
+    """
+
+    def __init__(self, store: Callable[[], Store], old_file: Path) -> None:
+        self._stored = StoredValue(_PENDING, _Progress, store, old_file=old_file)
+        self._lock = threading.Lock()
+        self._loaded: _Progress | None = None
+
+    def look(self, store: Store, most: int = 1 << 62) -> bool:
+        """Takes in the pages that are new. False where there are more than `most` of them."""
+        with self._lock:
+            progress = self._read()
+            if progress.number and not store.pages_after(progress.number - 1, 1):  # made from another store
+                progress.number = 0
+            while most > 0 and (pages := store.pages_after(progress.number, min(_CHUNK, most))):
+                for _, page in pages:
+                    progress.sessions[page.session] = max(page.time, progress.sessions.get(page.session, 0.0))
+                progress.number = pages[-1][0]
+                most -= len(pages)
+            return most > 0
+
+    def ready(self, before: float) -> list[SessionId]:
+        """The sessions in which nothing was said since, the oldest first."""
+        with self._lock:
+            waiting = sorted((time, id) for id, time in self._read().sessions.items() if time <= before)
+        return [SessionId(id) for _, id in waiting]
+
+    @property
+    def many(self) -> int:
+        with self._lock:
+            return len(self._read().sessions)
+
+    def done(self, session: SessionId, said: float) -> None:
+        """It was made into memories, as far as it went when its last page had come at that time."""
+        with self._lock:
+            sessions = self._read().sessions
+            if sessions.get(session, 0.0) <= said:
+                sessions.pop(session, None)
+
+    def last_said(self, session: SessionId) -> float:
+        with self._lock:
+            return self._read().sessions.get(session, 0.0)
+
+    def save(self, now: float) -> None:
+        with self._lock:
+            if self._loaded is not None:
+                self._stored.write(self._loaded, now)
+
+    def _read(self) -> _Progress:
+        if self._loaded is None:
+            stored = self._stored.read()
+            self._loaded = _Progress(stored.number, dict(stored.sessions))
+        return self._loaded

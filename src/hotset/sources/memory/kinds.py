@@ -1,0 +1,157 @@
+"""The kinds of memory: one entry each says all that differs between them. And the ids by which memories are known.
+
+What files hold of a kind is a second table, in `exchange/items.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b32encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import blake2b
+
+from hotset.errors import BadInput
+from hotset.nouns.memory import (
+    Arrangement,
+    Checkpoint,
+    Episode,
+    Fact,
+    Memory,
+    MemoryId,
+    MemoryKind,
+    Pitfall,
+    Procedure,
+    Task,
+)
+
+RULES, PERSON = "rules", "person"
+"""`Provenance.by` of what was put together without a model, and of what a person put into words."""
+
+_HASH_BYTES = 5  # 40 bits: with 100,000 memories of a kind, 0.005 collisions are to be expected
+
+
+@dataclass(frozen=True, slots=True)
+class KindTraits:
+    """What differs between one kind of memory and another."""
+
+    prefix: str
+    """How its ids begin."""
+    detail: type | None = None
+    """What belongs to this kind alone."""
+    colour: str = ""
+    """Of its ids on a terminal and in a graph; empty for the usual one."""
+    weights: Mapping[Task, float] = field(default_factory=dict)
+    """How much each task wants of it, beside the other kinds that have weights."""
+    is_dated: bool = False
+    """Its id says the day; its ending is shown."""
+    is_advice: bool = False
+    """It waits as a candidate until a person or an outcome vouches for it; few are shown at once."""
+    is_warning: bool = False
+    """It is shown first, under a heading of its own, to those who look for a bug."""
+    lasts: bool = False
+    """It holds until something replaces it: age never hides it, and one that says the same is merged with it."""
+    settles: bool = False
+    """A new one confirms, replaces or contradicts older ones."""
+    is_reworded: bool = False
+    """A session that goes on says it anew."""
+    is_free_text: bool = False
+    """It says something in anybody's words; whoever copies a name of it has taken it up."""
+    reminds: bool = False
+    """A prompt is shown it without having asked."""
+    is_ours: bool = False
+    """hotset's own: never listed, recalled, exported or named."""
+
+
+def _by_task(*weights: float) -> Mapping[Task, float]:
+    return dict(zip(Task, weights, strict=True))
+
+
+KINDS: Mapping[MemoryKind, KindTraits] = {
+    MemoryKind.EPISODE: KindTraits("ep", Episode, "blue", _by_task(0.6, 0.15, 0.4, 0.3, 0.25), is_dated=True, is_reworded=True),
+    MemoryKind.FACT: KindTraits(
+        "sem",
+        Fact,
+        "green",
+        _by_task(0.3, 0.5, 0.2, 0.5, 0.45),
+        lasts=True,
+        settles=True,
+        is_free_text=True,
+        reminds=True,
+    ),
+    MemoryKind.PROCEDURE: KindTraits(
+        "proc", Procedure, "cyan", _by_task(0.1, 0.35, 0.0, 0.0, 0.3), is_advice=True, lasts=True, reminds=True
+    ),
+    MemoryKind.PITFALL: KindTraits(
+        "pit",
+        Pitfall,
+        "red",
+        _by_task(0.0, 0.0, 0.4, 0.2, 0.0),
+        is_advice=True,
+        is_warning=True,
+        lasts=True,
+        reminds=True,
+    ),
+    MemoryKind.LEARNING: KindTraits("learn", lasts=True, is_free_text=True, reminds=True),
+    MemoryKind.LEDGER: KindTraits("led", Checkpoint, is_reworded=True, is_free_text=True),
+    MemoryKind.HANDOFF: KindTraits("hand", Checkpoint, is_free_text=True, reminds=True),
+    MemoryKind.ARRANGEMENT: KindTraits("arr", Arrangement, is_ours=True),
+}
+
+NAMED_KINDS = frozenset(kind for kind, traits in KINDS.items() if not traits.is_ours)
+"""What people and models may name, list and recall."""
+WORDED_KINDS = tuple(kind for kind, traits in KINDS.items() if not traits.is_ours and not traits.is_dated)
+"""What they may put into words themselves, in the order in which it is offered."""
+DEFAULT_KIND = WORDED_KINDS[0]
+ADVICE_KINDS = frozenset(kind for kind, traits in KINDS.items() if traits.is_advice)
+LASTING_KINDS = frozenset(kind for kind, traits in KINDS.items() if traits.lasts)
+REMINDED_KINDS = frozenset(kind for kind, traits in KINDS.items() if traits.reminds)
+WARNING_KINDS = frozenset(kind for kind, traits in KINDS.items() if traits.is_warning)
+
+PREFIX = "|".join(traits.prefix for traits in KINDS.values())
+"""A pattern for how ids begin."""
+_KINDS = {traits.prefix: kind for kind, traits in KINDS.items()}
+_ID = re.compile(rf"(?:{PREFIX})-[a-z0-9][a-z0-9-]{{0,60}}")
+
+
+def kinds_of(*details: type) -> frozenset[MemoryKind]:
+    """The kinds that have such a detail."""
+    return frozenset(kind for kind, traits in KINDS.items() if traits.detail in details)
+
+
+def kind_named(name: str) -> MemoryKind:
+    """The kind that a person or a model names. Raises `BadInput`."""
+    every = [kind for kind in MemoryKind if kind in NAMED_KINDS]
+    found = next((kind for kind in every if kind == name.strip().lower()), None)
+    if found is None:
+        raise BadInput(f"a memory is one of {', '.join(every)}, not {name[:40]!r}")
+    return found
+
+
+def memory_id(kind: MemoryKind, key: str, created: float = 0.0) -> MemoryId:
+    """The same on any machine; `key` says what the memory is about, as no other one of its kind does."""
+    hashed = blake2b(f"{kind}\0{key}".encode("utf-8", "surrogatepass"), digest_size=_HASH_BYTES).digest()
+    name = b32encode(hashed).decode().lower()
+    day = f"{datetime.fromtimestamp(created, UTC):%Y-%m-%d}-" if KINDS[kind].is_dated else ""
+    return MemoryId(f"{KINDS[kind].prefix}-{day}{name}")
+
+
+def is_memory_id(text: str) -> bool:
+    """Does it look like one? Ids of other programs (`sem-001`) do, too."""
+    return _ID.fullmatch(text) is not None
+
+
+def ids_in(text: str) -> list[MemoryId]:
+    """The memories that a text refers to as `[sem-001]`, in their order, each once."""
+    return list(dict.fromkeys(MemoryId(found) for found in re.findall(rf"\[({_ID.pattern})\]", text)))
+
+
+def kind_of(id: MemoryId) -> MemoryKind | None:
+    return _KINDS.get(id.split("-", 1)[0])
+
+
+def is_same(one: Memory, other: Memory) -> bool:
+    """True if both say the same, whatever their version, time, run and reason."""
+    first, second = (replace(memory, time=0.0, version=0, run="", why="") for memory in (one, other))
+    return first == second

@@ -1,0 +1,1 @@
+"""Finds the memories that fit a question: time words, tasks, signals, ranking and learned weights."""

@@ -1,0 +1,527 @@
+"""What a single time looks like ("yesterday", "last week", "March 15th"), and which days it is.
+
+All of it is the speaker's own time, without a zone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+
+Days = tuple[datetime, datetime]
+"""From a moment to the first that is not in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeReference:
+    now: datetime
+
+    @property
+    def today(self) -> date:
+        return self.now.date()
+
+
+Make = Callable[[re.Match[str], TimeReference], Days]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeForm:
+    pattern: str
+    """A space stands for any; case does not matter."""
+    make: Make
+    """Raises ValueError where there is no such day."""
+    is_alone: bool
+    """It is a time wherever it stands; others only behind a word such as `in` or `since`."""
+
+    def match(self, text: str) -> re.Match[str] | None:
+        return re.fullmatch(self.pattern.replace(" ", r"\s+"), text, re.IGNORECASE)
+
+
+FORMS: list[TimeForm] = []
+"""The first that fits holds."""
+
+
+_UNIT = r"(?:minute|hour|day|week|weekend|month|quarter|year)"
+_NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "couple": 2, "three": 3, "few": 3, "four": 4, "five": 5, "several": 5}
+_NUMBERS |= {"six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12}
+_COUNT = rf"(?:\d{{1,3}}|(?:a )?couple(?: of)?|(?:a )?few|{'|'.join(_NUMBERS)})"
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+_SHORT = r"(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?"
+_MONTH = rf"(?:{'|'.join(_MONTHS)}|(?-i:{_SHORT}))"
+_CLEAR_MONTH = rf"(?:{'|'.join(name for name in _MONTHS if name not in {'march', 'may'})}|(?-i:March|May|{_SHORT}))"
+"""Without "may" and "march", unless they are written as the months are."""
+_WEEKDAY = rf"(?:{'|'.join(_WEEKDAYS)})"
+_YEAR = r"(?:19[7-9]\d|20\d\d)"
+_ORDINAL = r"(?:3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?"
+_DAYS = rf"(?:the )?(?P<day>{_ORDINAL})(?:(?:-|\u2013| to | and )(?P<last>{_ORDINAL}))?"
+_PART_OF_DAY = r"(?:morning|afternoon|evening|night)"
+_PART = r"(?:early|mid|late|(?:the )?(?:start|beginning|end|middle) of(?: the)?)"
+
+
+def _form(pattern: str, *, alone: bool = True) -> Callable[[Make], Make]:
+    def add(make: Make) -> Make:
+        FORMS.append(TimeForm(pattern, make, alone))
+        return make
+
+    return add
+
+
+# ------------------------------------------------------------------------------------------------------- days by name
+
+
+@_form(r"(?:earlier )?today|this (?:morning|afternoon|evening)|just now|(?:a )?(?:moment|second|little while) ago")
+def _today(_hit: re.Match[str], clock: TimeReference) -> Days:
+    return _from(clock.today, 1)
+
+
+@_form(rf"yesterday(?: {_PART_OF_DAY})?")
+def _yesterday(_hit: re.Match[str], clock: TimeReference) -> Days:
+    return _from(clock.today - timedelta(1), 1)
+
+
+@_form(r"last night")
+def _last_night(_hit: re.Match[str], clock: TimeReference) -> Days:
+    midnight = _midnight(clock.today)
+    return midnight - timedelta(hours=6), midnight + timedelta(hours=6)
+
+
+@_form(r"(?:the )?day before yesterday")
+def _before_yesterday(_hit: re.Match[str], clock: TimeReference) -> Days:
+    return _from(clock.today - timedelta(2), 1)
+
+
+@_form(r"tomorrow")
+def _tomorrow(_hit: re.Match[str], clock: TimeReference) -> Days:
+    return _from(clock.today + timedelta(1), 1)
+
+
+@_form(r"(?:the )?other day")
+def _other_day(_hit: re.Match[str], clock: TimeReference) -> Days:
+    return _past(clock, days=10)
+
+
+@_form(r"recently|lately|these days")
+def _recently(_hit: re.Match[str], clock: TimeReference) -> Days:
+    return _past(clock, days=30)
+
+
+@_form(rf"(?P<which>)(?P<day>{_WEEKDAY})", alone=False)
+@_form(rf"(?P<which>)(?P<day>{_WEEKDAY}) {_PART_OF_DAY}")
+@_form(rf"(?P<which>last|this past|past|previous|this|next) (?P<day>{_WEEKDAY})(?: {_PART_OF_DAY})?")
+def _weekday(hit: re.Match[str], clock: TimeReference) -> Days:
+    day = _WEEKDAYS.index(hit["day"].lower())
+    monday = clock.today - timedelta(clock.today.weekday())
+    match hit["which"].lower():
+        case "this":
+            return _from(monday + timedelta(day), 1)
+        case "next":
+            return _from(clock.today + timedelta((day - clock.today.weekday() - 1) % 7 + 1), 1)
+    return _from(clock.today - timedelta((clock.today.weekday() - day - 1) % 7 + 1), 1)
+
+
+# ------------------------------------------------------------------------------------------------ weeks, months, years
+
+
+@_form(r"(?P<count>)(?:over )?(?:the (?:last|past)|past) (?P<unit>day|week|month|quarter|year)")
+@_form(rf"(?:over )?(?:the )?(?:last|past|previous) (?P<count>{_COUNT}) (?P<unit>{_UNIT})s?")
+def _rolling(hit: re.Match[str], clock: TimeReference) -> Days:
+    return _back(clock.now, hit["unit"].lower(), _number(hit["count"] or "one")), clock.now
+
+
+@_form(r"(?P<which>the) weekend", alone=False)
+@_form(r"(?P<which>(?:this|the) past|(?:the )?(?:this|last|previous|next|past)|over the) weekend")
+def _weekend(hit: re.Match[str], clock: TimeReference) -> Days:
+    saturday = clock.today - timedelta(clock.today.weekday()) + timedelta(5)
+    which = hit["which"].lower()
+    if which == "this":
+        return _from(saturday, 2)
+    if which.endswith("next"):
+        return _from(saturday + timedelta(7 if clock.today >= saturday else 0), 2)
+    return _from(saturday - timedelta(7), 2)
+
+
+@_form(r"(?P<part>(?:the )?(?:start|beginning|end|middle) of) (?P<which>the) (?P<unit>week|month|quarter|year)")
+@_form(rf"(?P<part>earlier|later|{_PART}) (?P<which>this|last|previous|next|current) (?P<unit>week|month|quarter|year)")
+@_form(r"(?P<part>)(?:the )?(?P<which>this|last|previous|next|current) (?P<unit>week|month|quarter|year)")
+def _calendar(hit: re.Match[str], clock: TimeReference) -> Days:
+    step, part = {"last": -1, "previous": -1, "next": 1}.get(hit["which"].lower(), 0), hit["part"].lower()
+    days = _unit(clock.today, hit["unit"].lower(), step)
+    if part == "earlier":
+        return days[0], max(clock.now, days[0])
+    if part == "later":
+        return max(clock.now, days[0]), days[1]
+    return _part(days, part)
+
+
+@_form(rf"(?P<count>{_COUNT}) (?P<unit>{_UNIT})s? (?:ago|back)")
+def _ago(hit: re.Match[str], clock: TimeReference) -> Days:
+    unit, count = hit["unit"].lower(), _number(hit["count"])
+    then = _back(clock.now, unit, count)
+    if unit in {"minute", "hour"}:
+        slack = timedelta(**{f"{unit}s": max(1, count // 4)})
+        return then - slack, then + slack
+    # Whoever counts in weeks means a week, not a day; a few are two to five.
+    slack_days = {"day": 0, "week": 3, "weekend": 3, "month": 15, "quarter": 45, "year": 183}[unit]
+    if "couple" in hit["count"].lower() or "few" in hit["count"].lower() or "several" in hit["count"].lower():
+        slack_days = max(1, (clock.now - then).days // 2)
+    return _from(then.date() - timedelta(slack_days), 2 * slack_days + 1)
+
+
+# ---------------------------------------------------------------------------------------------------------------- dates
+
+
+@_form(rf"(?P<year>{_YEAR})(?P<dash>[-/.])(?P<month>\d\d?)(?P=dash)(?P<day>\d\d?)(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?")
+def _iso_day(hit: re.Match[str], _clock: TimeReference) -> Days:
+    return _from(date(int(hit["year"]), int(hit["month"]), int(hit["day"])), 1)
+
+
+@_form(rf"(?P<day>\d\d?)\.(?P<month>\d\d?)\.(?P<year>{_YEAR})")
+def _dotted_day(hit: re.Match[str], _clock: TimeReference) -> Days:
+    return _from(date(int(hit["year"]), int(hit["month"]), int(hit["day"])), 1)
+
+
+@_form(rf"(?P<one>\d\d?)/(?P<other>\d\d?)/(?P<year>{_YEAR})")
+def _slashed_day(hit: re.Match[str], _clock: TimeReference) -> Days:
+    one, other = int(hit["one"]), int(hit["other"])
+    if one <= 12 and other <= 12 and one != other:
+        raise ValueError  # the day or the month first: nobody can tell
+    month, day = (one, other) if one <= 12 else (other, one)
+    return _from(date(int(hit["year"]), month, day), 1)
+
+
+@_form(rf"(?P<year>{_YEAR})-W(?P<week>\d\d)")
+def _iso_week(hit: re.Match[str], _clock: TimeReference) -> Days:
+    return _from(date.fromisocalendar(int(hit["year"]), int(hit["week"]), 1), 7)
+
+
+@_form(rf"(?:{_WEEKDAY},? )?{_DAYS} (?:of )?(?P<month>{_MONTH})(?:,? (?P<year>{_YEAR}))?")
+@_form(rf"(?:{_WEEKDAY},? )?(?P<month>{_CLEAR_MONTH}) {_DAYS}(?:,? (?P<year>{_YEAR}))?")
+def _day_of_month(hit: re.Match[str], clock: TimeReference) -> Days:
+    month, day = _month(hit["month"]), _ordinal(hit["day"])
+    last = _ordinal(hit["last"]) if hit["last"] else day
+    year = int(hit["year"]) if hit["year"] else clock.today.year
+    if not hit["year"] and (month, day) > (clock.today.month, clock.today.day):
+        year -= 1
+    return _from(date(year, month, day), (date(year, month, last) - date(year, month, day)).days + 1)
+
+
+@_form(rf"(?P<part>)(?P<which>)(?:the month of )?(?P<month>{_MONTH})(?P<year>)", alone=False)
+@_form(rf"(?P<part>)(?P<which>)(?P<month>{_MONTH}),? (?:of )?(?P<year>{_YEAR})")
+@_form(rf"(?P<part>)(?P<which>last|this|next) (?P<month>{_CLEAR_MONTH})(?P<year>)")
+@_form(rf"(?P<part>{_PART})[ -](?P<which>)(?P<month>{_MONTH})(?:,? (?P<year>{_YEAR}))?")
+def _whole_month(hit: re.Match[str], clock: TimeReference) -> Days:
+    month, which = _month(hit["month"]), hit["which"].lower()
+    year = int(hit["year"]) if hit["year"] else clock.today.year
+    if not hit["year"] and which != "this":
+        if which == "next":
+            year += month <= clock.today.month
+        else:  # "last March" in March is the one of a year ago
+            year -= month > clock.today.month or (which == "last" and month == clock.today.month)
+    start = _midnight(date(year, month, 1))
+    return _part((start, shifted(start, 1)), hit["part"].lower())
+
+
+@_form(rf"(?P<year>{_YEAR})-(?P<month>0[1-9]|1[0-2])", alone=False)
+def _iso_month(hit: re.Match[str], _clock: TimeReference) -> Days:
+    start = _midnight(date(int(hit["year"]), int(hit["month"]), 1))
+    return start, shifted(start, 1)
+
+
+@_form(r"(?P<number>Q[1-4])(?P<year>)", alone=False)
+@_form(rf"(?P<number>Q[1-4]),? (?:of )?(?P<year>{_YEAR})")
+@_form(rf"(?:the )?(?P<number>first|second|third|fourth) quarter of (?P<year>{_YEAR})")
+def _quarter(hit: re.Match[str], clock: TimeReference) -> Days:
+    number = {"1": 1, "2": 2, "3": 3, "4": 4, "first": 1, "second": 2, "third": 3, "fourth": 4}[
+        hit["number"].lower().removeprefix("q")
+    ]
+    year = int(hit["year"]) if hit["year"] else clock.today.year
+    if not hit["year"] and 3 * number - 2 > clock.today.month:
+        year -= 1
+    start = _midnight(date(year, 3 * number - 2, 1))
+    return start, shifted(start, 3)
+
+
+@_form(rf"(?P<part>)(?:the year )?(?P<year>{_YEAR})", alone=False)
+@_form(rf"(?P<part>{_PART})[ -](?:the year )?(?P<year>{_YEAR})")
+def _year(hit: re.Match[str], _clock: TimeReference) -> Days:
+    start = _midnight(date(int(hit["year"]), 1, 1))
+    return _part((start, shifted(start, 12)), hit["part"].lower())
+
+
+# --------------------------------------------------------------------------------------------------------- arithmetics
+
+
+def _midnight(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day)  # noqa: DTZ001 - the speaker's own time, as everywhere in here
+
+
+def _from(day: date, days: int) -> Days:
+    return _midnight(day), _midnight(day + timedelta(days))
+
+
+def _past(clock: TimeReference, days: int) -> Days:
+    return clock.now - timedelta(days), clock.now
+
+
+def shifted(then: datetime, months: int) -> datetime:
+    year, month = divmod(then.year * 12 + then.month - 1 + months, 12)
+    for day in range(then.day, 0, -1):
+        try:
+            return then.replace(year=year, month=month + 1, day=day)
+        except ValueError:  # the 31st of a shorter month
+            if day <= 28:
+                raise
+    raise AssertionError
+
+
+def _back(now: datetime, unit: str, count: int) -> datetime:
+    match unit:
+        case "minute" | "hour" | "day" | "week":
+            return now - timedelta(**{f"{unit}s": count})
+        case "weekend":
+            return now - timedelta(weeks=count)
+    return shifted(now, -count * {"month": 1, "quarter": 3, "year": 12}[unit])
+
+
+def _unit(today: date, unit: str, step: int) -> Days:
+    if unit == "week":
+        return _from(today - timedelta(today.weekday()) + timedelta(7 * step), 7)
+    if unit == "month":
+        start = _midnight(today.replace(day=1))
+        return shifted(start, step), shifted(start, step + 1)
+    if unit == "quarter":
+        start = _midnight(date(today.year, (today.month - 1) // 3 * 3 + 1, 1))
+        return shifted(start, 3 * step), shifted(start, 3 * step + 3)
+    start = _midnight(date(today.year, 1, 1))
+    return shifted(start, 12 * step), shifted(start, 12 * step + 12)
+
+
+def _part(days: Days, part: str) -> Days:
+    """A third of it: people who say "early March" do not count the days."""
+    third = (days[1] - days[0]) / 3
+    match part.removeprefix("the ").removesuffix(" the").removesuffix(" of"):
+        case "early" | "start" | "beginning":
+            return days[0], days[0] + third
+        case "mid" | "middle":
+            return days[0] + third, days[1] - third
+        case "late" | "end":
+            return days[1] - third, days[1]
+    return days
+
+
+def _number(text: str) -> int:
+    word = re.sub(r"^a (?=couple|few)| of$", "", " ".join(text.lower().split()))
+    return int(word) if word.isdigit() else _NUMBERS[word]
+
+
+def _ordinal(text: str) -> int:
+    return int(re.sub(r"\D", "", text))
+
+
+def _month(text: str) -> int:
+    return next(number for number, name in enumerate(_MONTHS, 1) if name.startswith(text.lower().rstrip(".")[:3]))
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWords:
+    since: float | None = None
+    until: float | None = None
+    """The moment at which it ends: the first that is not in it."""
+    words: str = ""
+    """The question without the words for the time."""
+    latest: bool = False
+    first: bool = False
+
+
+def time_words(query: str, now: float, offset: float = 0.0) -> TimeWords:
+    """`offset`: how many seconds the speaker's clock is ahead of UTC."""
+    clock = TimeReference(_local(now, offset))
+    text = _blotted(query[:_MOST_CHARS], _CODE)
+    latest, first = ([hit.span() for hit in pattern.finditer(text)] for pattern in (_LATEST, _FIRST))
+    found = list(_ranges(_blotted(text, _LATEST), clock))
+    ranges = [days for _, days in found]
+    # The range of "in January and March" is all that lies between; one open end leaves the whole open.
+    since = None if any(one[0] is None for one in ranges) else min((one[0] for one in ranges if one[0]), default=None)
+    until = None if any(one[1] is None for one in ranges) else max((one[1] for one in ranges if one[1]), default=None)
+    return TimeWords(
+        since=None if since is None else _moment(since, offset),
+        until=None if until is None else _moment(until, offset),
+        words=_rest(query, [*(span for span, _ in found), *latest, *first]),
+        latest=bool(latest),
+        first=bool(first),
+    )
+
+
+def fits(time: float, said: TimeWords) -> float:
+    """From 1, inside of the range or where there is none, down to 0, as far outside as `_MARGINS` times its own length.
+
+    People are not exact: "last week" was nine days ago, and what happened in March is told in April.
+    """
+    away = 0.0
+    if said.since is not None and time < said.since:
+        away = said.since - time
+    elif said.until is not None and time >= said.until:
+        away = time - said.until
+    if not away:
+        return 1.0
+    length = said.until - said.since if said.since is not None and said.until is not None else _OPEN
+    return max(0.0, 1.0 - away / (_MARGINS * max(length, _SHORTEST)))
+
+
+_MOST_CHARS = 4000  # of a question; who pastes more speaks of the time before that
+_DAY = 86400.0
+_MARGINS = 2.0
+_OPEN = 14 * _DAY  # "since" and "before" have no length; people who use them mean a date that they know
+_SHORTEST = _DAY
+
+_Range = tuple[datetime | None, datetime | None]
+
+
+def _local(now: float, offset: float) -> datetime:
+    return datetime.fromtimestamp(now, UTC).replace(tzinfo=None) + timedelta(seconds=offset)
+
+
+def _moment(local: datetime, offset: float) -> float:
+    return local.replace(tzinfo=UTC).timestamp() - offset
+
+
+def _blotted(text: str, pattern: re.Pattern[str]) -> str:
+    """Everything else stays at its place."""
+    return pattern.sub(lambda hit: "\0" * len(hit[0]), text)
+
+
+_CODE = re.compile(
+    r"""
+    ```.*?(?:```|\Z) | `[^`\n]*` | "[^"\n]*" | “[^”\n]*” | (?<!\w)'[^'\n]+'(?!\w)
+    | (?<!\S)\S*(?:_|://|\\|::|\w\(|[A-Za-z]/|/[A-Za-z~.])\S*             # identifiers, addresses, paths
+    | (?<!\S)\S*\w\.[A-Za-z]\S* | (?<!\S)(?!\d\d?\.\d\d?\.\d{4}\b(?!\.\d))v?\d+\.\d+\S*            # names of files, versions
+    | \b[a-z]+[A-Z]\w* | (?<!\S)--(?:since|until|after|before)[\s=]\S+ | (?<!\S)--?\w\S*
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+"""Where nobody speaks: code, quotes, names of files, versions."""
+
+
+def _ranges(text: str, clock: TimeReference) -> Iterator[tuple[tuple[int, int], _Range]]:
+    at = 0
+    while hit := _phrase().search(text, at):
+        found = _pair(hit, clock)
+        end = hit.end()
+        if found is None:
+            found, end = _single(hit, clock), hit.end("end")
+        if found is None or (found[0] is not None and found[0] > clock.now):
+            at = hit.start() + 1
+        else:
+            yield (hit.start(), end), found
+            at = end
+
+
+def _pair(hit: re.Match[str], clock: TimeReference) -> _Range | None:
+    """Two times that are said as one."""
+    lead, join = _lead(hit), (hit["join"] or "").strip(" ,").lower()
+    one, other = _days(hit["one"], clock), _days(hit["other"], clock) if hit["other"] else None
+    if one is None or other is None:
+        return None
+    if lead in _PLAIN and join in {"", "and", "or"}:  # "in January and March": all that lies between
+        return min(one[0], other[0]), max(one[1], other[1])
+    if (lead, join) == ("between", "and") or (lead == "from" and join in _TO):
+        if other[1] < one[0]:  # "from November to February": the first of them is a year earlier
+            one = (shifted(one[0], -12), shifted(one[1], -12))
+        return (one[0], other[1]) if one[0] < other[1] else None
+    return None
+
+
+def _single(hit: re.Match[str], clock: TimeReference) -> _Range | None:
+    lead = _lead(hit)
+    days = _days(hit["one"], clock, alone=lead not in _PLAIN | _BOUNDS)
+    if days is None or lead == "between":
+        return None
+    match lead:
+        case "since" | "starting":
+            return days[0], clock.now
+        case "before" | "prior to" | "earlier than":
+            return None, days[0]
+        case "after" | "later than":
+            return days[1], None
+        case "until" | "till" | "up to" | "up until" | "by":
+            return None, days[1]
+    return days
+
+
+def _lead(hit: re.Match[str]) -> str:
+    return " ".join((hit["lead"] or "").lower().split())
+
+
+def _days(text: str, clock: TimeReference, *, alone: bool = False) -> Days | None:
+    for form in FORMS:
+        if (form.is_alone or not alone) and (hit := form.match(text)):
+            try:
+                return form.make(hit, clock)
+            except (ValueError, OverflowError):  # February 30th, the year 0
+                return None
+    return None
+
+
+_PLAIN = frozenset({"in", "on", "during", "of", "around", "throughout"})
+_BOUNDS = frozenset(
+    {"since", "starting", "before", "prior to", "earlier than", "after", "later than", "until", "till", "up to", "up until", "by"}
+)
+_OTHERS = frozenset({"between", "from", "within", "for", "at"})
+"""Behind these, only what is a time by itself is one: "from 2000", "for May"."""
+_TO = frozenset({"to", "until", "till", "through", "-"})
+
+
+@cache
+def _phrase() -> re.Pattern[str]:
+    """Compiled when the first question comes."""
+    leads = "|".join(sorted(_PLAIN | _BOUNDS | _OTHERS, key=len, reverse=True)).replace(" ", r"\s+")
+    time = f"(?:{'|'.join(_unnamed(form.pattern) for form in FORMS)})"
+    return re.compile(
+        rf"""(?<![\w./\0-])(?:(?P<lead>{leads})\s+(?:on\s+)?)?(?P<one>{time}){_END}(?P<end>)
+            (?:(?P<join>,|,?\s+(?:and|or|to|until|till|through|-))\s+(?P<other>{time}){_END})?""",
+        re.IGNORECASE | re.VERBOSE,
+    )
+
+
+def _unnamed(pattern: str) -> str:
+    """Many forms in one expression: their groups would clash. A space is written out, since the whole is verbose."""
+    return re.sub(r"\(\?P<\w+>", "(?:", pattern.replace("(?P=dash)", "[-/.]").replace(" ", r"\s+"))
+
+
+_COUNTED = (
+    "lines|files|rows|bytes|kb|mb|gb|ms|px|pixels|tokens|tests|items|requests|users|records|times|words|characters|chars|points|steps|be"
+    "|mornings|afternoons|evenings|nights|have|not|also|only|well|need|contain|return|break|fail|cause|happen|help|work|want|depend"
+)
+"""What follows a number that is no year, a "may" that is no month, and a weekday that is every one."""
+_END = rf"(?:['\u2019]s)?(?![\w/\0%-]|[.,:]\d|\.\w)(?!\s+(?:{_COUNTED})\b)"
+
+_LATEST = re.compile(
+    r"""
+    \b(?:the\s+)?(?:most\s+recent(?:ly)?|latest|newest|last\s+time)\b
+      (?!\s+(?:version|release|tag|stable|lts|node|python|image|packages?|dependenc\w+)\b)       # that is a version, not a time
+    | \blast(?=\s+(?:talked|spoke|discussed|worked|touched|looked|visited|saw|met|did|changed|ran|used)\b)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_FIRST = re.compile(
+    r"\b(?:the\s+)?(?:very\s+first|earliest|first\s+time)\b|(?<!\bat\s)\bfirst(?=\s*[,?]|\s+in\s+(?-i:[A-Z])|\s*$)", re.IGNORECASE
+)
+
+
+def _rest(query: str, spans: list[tuple[int, int]]) -> str:
+    if not spans:
+        return query.strip()
+    kept, at = [], 0
+    for start, end in sorted(spans):
+        kept.append(query[at:start])
+        at = max(at, end)
+    kept.append(query[at:])
+    text = " ".join("".join(kept).split())
+    return re.sub(r"\s+(?=[,.;:?!])|^[\s,;:]+|(?<=[,;:])\s*(?=[,;:?!.])", "", text).strip()

@@ -1,0 +1,679 @@
+"""What memory costs in tokens and what it saves, for each task and session, and which of six limits that crosses.
+
+Kept as events: numbers and ids, never a topic or another word of a memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cache
+from math import ceil
+from typing import Literal
+
+from hotset.errors import Conflict
+from hotset.nouns.memory import Arrangement, Layer, Memory, MemoryId, MemoryKind, Provenance, Task, Trust, Uses
+from hotset.nouns.page import SessionId
+from hotset.nouns.turn import Event
+from hotset.sources.memory.keep import KEEP_SECONDS, commit, known_memory, next_version
+from hotset.sources.memory.kinds import RULES, memory_id
+from hotset.sources.memory.render.layers import (
+    MEMORY_TOKENS,
+    SPLIT_TOKENS,
+    TIMELINE_TOKENS,
+    TOP_TOPICS,
+    Load,
+    fitting_topics,
+    ranked_topics,
+    render_timeline,
+    shown_as,
+    stale_since,
+    whole_index,
+)
+from hotset.sources.memory.render.memories import Item, layer_of, render_memories
+from hotset.sources.memory.render.overview import Overview, Topic
+from hotset.store.port import Store
+from hotset.text.terms import terms
+from hotset.tokens import count
+
+LOADED = "MemoryLoaded"
+"""The name of the event."""
+
+_MOST_IDS = 16  # of one load: more are not shown in full at once
+_LAYERS: Mapping[str | float | None, Layer] = {layer.value: layer for layer in Layer}
+_TASKS: Mapping[str | float | None, Task] = {task.value: task for task in Task}
+
+
+class Metric(StrEnum):
+    """In their order of priority: what costs with every question before what is a matter of structure."""
+
+    RATIO = "ratio"
+    """Tokens spent on finding out what there is, for each token that was read."""
+    SAVINGS = "savings"
+    """Of the tokens of everything, the share that was not spent."""
+    FULL_LOADS = "full_loads"
+    """In one task."""
+    DISCOVERY = "discovery_tokens"
+    TIMELINE = "timeline_tokens"
+    """For each question."""
+    SAVED = "tokens_saved"
+    """In a session."""
+
+
+class Remedy(StrEnum):
+    """What is done where a limit is crossed."""
+
+    COMPRESS = "compress"
+    RESCORE = "rescore"
+    COMPOSE = "compose"
+    REORGANISE = "reorganise"
+    SPLIT = "split"
+    BYPASS = "bypass"
+
+
+Occasion = Literal["task", "session", "trigger"]
+"""When it is looked at: behind each task, behind a session, and in the middle of a task on its third full load."""
+
+
+@dataclass(frozen=True, slots=True)
+class EconomicsLimit:
+    metric: Metric
+    limit: float
+    remedy: Remedy
+    is_least: bool = False
+    """Below it is too little; else above it is too much."""
+
+
+LIMITS = (
+    EconomicsLimit(Metric.RATIO, 0.15, Remedy.COMPRESS),
+    EconomicsLimit(Metric.SAVINGS, 0.5, Remedy.RESCORE, is_least=True),
+    EconomicsLimit(Metric.FULL_LOADS, 3, Remedy.COMPOSE),
+    EconomicsLimit(Metric.DISCOVERY, 200, Remedy.REORGANISE),
+    EconomicsLimit(Metric.TIMELINE, 100, Remedy.SPLIT),
+    EconomicsLimit(Metric.SAVED, 1000, Remedy.BYPASS, is_least=True),
+)
+
+TRIGGER_LOADS = 3
+"""The full load of a task on which it is looked at before the task is over."""
+
+_LOOKED_AT: Mapping[Occasion, frozenset[Metric]] = {
+    "task": frozenset({Metric.RATIO, Metric.FULL_LOADS}),
+    "session": frozenset(Metric),
+    "trigger": frozenset({Metric.RATIO, Metric.FULL_LOADS}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Economics:
+    """Of a task, or of a session."""
+
+    index_loads: int = 0
+    index_tokens: int = 0
+    timeline_loads: int = 0
+    timeline_tokens: int = 0
+    full_loads: int = 0
+    full_tokens: int = 0
+    most_full_loads: int = 0
+    """In one task."""
+    available: int = 0
+    """Tokens of all that was remembered at the time: what loading everything would have taken, once."""
+    asked: int = 0
+    """Loads that the model asked for itself."""
+    task: Task | None = None
+    """What was done most, where that is known."""
+    together: tuple[tuple[str, ...], ...] = ()
+    """The topics of each full load, where somebody could tell them."""
+
+    @property
+    def loads(self) -> int:
+        return self.index_loads + self.timeline_loads + self.full_loads
+
+    @property
+    def discovery_tokens(self) -> int:
+        return self.index_tokens + self.timeline_tokens
+
+    @property
+    def read_tokens(self) -> int:
+        return self.full_tokens
+
+    @property
+    def spent(self) -> int:
+        return self.discovery_tokens + self.read_tokens
+
+    @property
+    def ratio(self) -> float | None:
+        """None where nothing was read: an index that nobody needed more than is no overhead of reading."""
+        return self.discovery_tokens / self.read_tokens if self.read_tokens else None
+
+    @property
+    def saved(self) -> int:
+        """Below 0 where it took more than everything would have."""
+        return self.available - self.spent
+
+    @property
+    def savings(self) -> float | None:
+        return self.saved / self.available if self.available else None
+
+    @property
+    def timeline_per_load(self) -> float:
+        return self.timeline_tokens / self.timeline_loads if self.timeline_loads else 0.0
+
+    def value(self, metric: Metric) -> float | None:
+        """None where there is nothing to judge."""
+        if not self.loads:
+            return None
+        values: dict[Metric, float | None] = {
+            Metric.RATIO: self.ratio,
+            Metric.SAVINGS: self.savings,
+            Metric.FULL_LOADS: self.most_full_loads,
+            Metric.DISCOVERY: self.discovery_tokens,
+            Metric.TIMELINE: self.timeline_per_load,
+            Metric.SAVED: self.saved,
+        }
+        return values[metric]
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A limit that was crossed."""
+
+    metric: Metric
+    value: float
+    threshold: float
+    remedy: Remedy
+
+
+def check(occasion: Occasion, economics: Economics) -> tuple[Breach, ...]:
+    """The limits that were crossed, the weightiest first. The trigger says nothing before the third full load of a task."""
+    if occasion == "trigger" and economics.most_full_loads < TRIGGER_LOADS:
+        return ()
+    breaches = []
+    for each in LIMITS:
+        value = economics.value(each.metric)
+        if each.metric in _LOOKED_AT[occasion] and value is not None and _is_crossed(each, value):
+            breaches.append(Breach(each.metric, value, each.limit, each.remedy))
+    return tuple(breaches)
+
+
+def loaded_event(
+    load: Load,
+    now: float,
+    *,
+    available: int,
+    session: SessionId | None = None,
+    turn: int = 0,
+    task: Task | None = None,
+    prompt: int = 0,
+    asked: bool = False,
+) -> Event:
+    """A load as it is kept. `prompt` is the turn with which the task began; `asked` says that the model wanted it."""
+    detail: dict[str, str | int | float] = {
+        "layer": load.layer,
+        "tokens": load.tokens,
+        "topics": len(load.topics),
+        "all": available,
+        "task": task or "",
+        "prompt": prompt,
+        "asked": int(asked),
+        "ids": " ".join(load.ids[:_MOST_IDS]),
+    }
+    return Event(LOADED, now, session, turn, detail)
+
+
+Topics = Callable[[MemoryId], Sequence[str]]
+"""The topics of a memory; none where there is no such memory any more."""
+
+
+def economics_of(events: Iterable[Event], topics: Topics = lambda _id: ()) -> Economics:
+    """Of all loads among the events: give those of one session, or of one task (see `by_task`)."""
+    loads = [each for event in events if (each := _load(event)) is not None]
+    of_layer = {layer: [each for each in loads if each.layer is layer] for layer in Layer}
+    full = of_layer[Layer.FULL]
+    by_prompt = [sum(1 for each in full if each.key == key) for key in dict.fromkeys(each.key for each in full)]
+    tasks = [each.task for each in loads if each.task is not None]
+    return Economics(
+        index_loads=len(of_layer[Layer.INDEX]),
+        index_tokens=sum(each.tokens for each in of_layer[Layer.INDEX]),
+        timeline_loads=len(of_layer[Layer.TIMELINE]),
+        timeline_tokens=sum(each.tokens for each in of_layer[Layer.TIMELINE]),
+        full_loads=len(full),
+        full_tokens=sum(each.tokens for each in full),
+        most_full_loads=max(by_prompt, default=0),
+        available=max((each.available for each in loads), default=0),
+        asked=sum(each.asked for each in loads),
+        task=max(dict.fromkeys(tasks), key=tasks.count) if tasks else None,
+        together=tuple(named for each in full if (named := _named(each.ids, topics))),
+    )
+
+
+def by_task(events: Iterable[Event]) -> dict[tuple[SessionId | None, int], list[Event]]:
+    """The loads of each task, by its session and the turn with which it began, in their order."""
+    tasks: dict[tuple[SessionId | None, int], list[Event]] = {}
+    for event in events:
+        if (load := _load(event)) is not None:
+            tasks.setdefault(load.key, []).append(event)
+    return tasks
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    key: tuple[SessionId | None, int]
+    layer: Layer
+    tokens: int
+    available: int
+    asked: bool
+    task: Task | None
+    ids: tuple[MemoryId, ...]
+
+
+def _load(event: Event) -> _Loaded | None:
+    """None where it is none, or one that somebody else wrote."""
+    detail = event.detail
+    layer, task = detail.get("layer"), detail.get("task")
+    if event.name != LOADED or layer not in _LAYERS:
+        return None
+    return _Loaded(
+        (event.session, _number(detail.get("prompt"))),
+        _LAYERS[layer],
+        _number(detail.get("tokens")),
+        _number(detail.get("all")),
+        bool(_number(detail.get("asked"))),
+        _TASKS.get(task),
+        tuple(MemoryId(id) for id in str(detail.get("ids", "")).split()),
+    )
+
+
+def _number(value: str | float | None) -> int:
+    return int(value) if isinstance(value, int | float) and value >= 0 else 0
+
+
+def _named(ids: Sequence[MemoryId], topics: Topics) -> tuple[str, ...]:
+    """The topics that most of a load's memories have, as many as a load is made for."""
+    often = Counter(topic for id in ids for topic in dict.fromkeys(topics(id)))
+    return tuple(topic for topic, _ in often.most_common(TOP_TOPICS))
+
+
+def _is_crossed(threshold: EconomicsLimit, value: float) -> bool:
+    return value < threshold.limit if threshold.is_least else value > threshold.limit
+
+
+ARRANGED = "MemoryArranged"
+"""The name of the event."""
+
+_DAY = 86_400.0
+_LEAST_FULL_DAYS, _LEAST_LINE_DAYS, _LEAST_EXCERPT = 1.0, 7.0, 60
+_SHORTER, _SHORTER_EXCERPT = 0.5, 0.75
+_MUCH_READ = 2000  # tokens: from here on what is read is a cost of its own, and comes shorter, too
+_SHOWN_ENOUGH = 5  # times that memories of a topic were shown before their use says something
+_SHOWN_A_READ = 4  # showings that one reading pays for
+_LEAST_SCORE, _MOST_SCORE = 0.2, 1.5
+_MOST_SCORES = 200
+_FITTING = 4  # topics of a question that is taken to be usual
+_MEASURED = 20  # topics that are asked about to see what they cost
+_MOST_MEMBERS = 4
+_MOST_COMPOSITES = 8
+_MOST_STALE = _MOST_ALIASES = 200
+_CONSIDERED = 1000  # topics, the weightiest: those that could reach an index
+_BYPASS_SECONDS = _DAY
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a change did, measured by telling the same with it and without it."""
+
+    before: float
+    after: float
+    unit: str
+    note: str = ""
+    """Why nothing was changed."""
+
+
+def carry_out(  # noqa: PLR0917 - each of them is of another kind
+    breach: Breach,
+    arrangement: Arrangement,
+    overview: Overview,
+    uses: Mapping[str, Uses],
+    economics: Economics,
+    now: float,
+    *,
+    items: Sequence[Item] = (),
+) -> tuple[Arrangement, Effect]:
+    """The arrangement for the next session, and what that is worth; the same one where nothing can be gained.
+
+    `uses` are those of topics (`uses_by_topic`); `items` are memories that were recalled, to see what they take when shown.
+    """
+    scene = _Scene(arrangement, overview, uses, economics, now, items)
+    return _REMEDIES[breach.remedy](scene)
+
+
+def take_back(remedy: Remedy, arrangement: Arrangement) -> Arrangement:
+    """As if it had never been carried out."""
+    plain = Arrangement()
+    match remedy:
+        case Remedy.COMPRESS:
+            return replace(arrangement, full_days=plain.full_days, line_days=plain.line_days, excerpt=plain.excerpt)
+        case Remedy.RESCORE:
+            return replace(arrangement, scores={})
+        case Remedy.COMPOSE:
+            return replace(arrangement, composites={})
+        case Remedy.REORGANISE:
+            return replace(arrangement, aliases={}, stale=())
+        case Remedy.SPLIT:
+            return replace(arrangement, split=plain.split)
+        case Remedy.BYPASS:
+            return replace(arrangement, bypass={})
+
+
+def uses_by_topic(uses: Mapping[MemoryId, Uses], topics: Topics) -> dict[str, Uses]:
+    """How often memories of each topic were used."""
+    added: dict[str, Uses] = {}
+    for id, use in uses.items():
+        for topic in dict.fromkeys(topics(id)):
+            one = added.get(topic, Uses())
+            added[topic] = Uses(
+                one.shown + use.shown,
+                one.read + use.read,
+                one.helped + use.helped,
+                one.misled + use.misled,
+                max(one.last, use.last),
+            )
+    return added
+
+
+def arranged_event(breach: Breach, effect: Effect, now: float, session: SessionId | None = None) -> Event:
+    """What was done, why, and what it was worth, as it is kept."""
+    detail: dict[str, str | int | float] = {
+        "metric": breach.metric,
+        "value": round(breach.value, 4),
+        "threshold": breach.threshold,
+        "remedy": breach.remedy,
+        "before": round(effect.before, 1),
+        "after": round(effect.after, 1),
+        "unit": effect.unit,
+        "note": effect.note,
+    }
+    return Event(ARRANGED, now, session, 0, detail)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """What an action goes by."""
+
+    arrangement: Arrangement
+    overview: Overview
+    uses: Mapping[str, Uses]
+    economics: Economics
+    now: float
+    items: Sequence[Item]
+
+    def timeline(self, arrangement: Arrangement) -> int:
+        """Tokens of the timeline that a question gets which fits a few of the weightiest topics."""
+        fitting = [each.topic.name for each in ranked_topics(self.overview, arrangement, self.now, most=_FITTING)]
+        topics, tokens = (fitting[:TOP_TOPICS], SPLIT_TOKENS) if arrangement.split else (fitting, TIMELINE_TOKENS)
+        return render_timeline(self.overview, arrangement, self.now, topics=topics, max_tokens=tokens).tokens
+
+    def memories(self, arrangement: Arrangement) -> int:
+        """Tokens of what was recalled, shown by its age."""
+        memories = [item.memory for item in self.items if item.memory is not None]
+        layers: dict[str, Layer] = {
+            each.id: layer_of(each, self.now, uses=Uses(), referenced=False, mass=0.0, arrangement=arrangement)
+            for each in memories
+        }
+        return render_memories(self.items, arrangement, layers, max_tokens=MEMORY_TOKENS).tokens
+
+    def judged(self, changed: Arrangement, before: int, after: int, unit: str) -> _Outcome:
+        """The change where it is one for the better."""
+        if after < before:
+            return changed, Effect(before, after, unit)
+        return self.arrangement, Effect(before, before, unit, "there is nothing to be gained by it")
+
+
+_Outcome = tuple[Arrangement, Effect]
+
+
+def _compress(scene: _Scene) -> _Outcome:
+    """The mildest of ever shorter spans with which less is told. Excerpts only shrink where much is read."""
+
+    def cost(arrangement: Arrangement) -> int:
+        return scene.timeline(arrangement) + (scene.memories(arrangement) if scene.items else 0)
+
+    is_much = bool(scene.items) and scene.economics.read_tokens > _MUCH_READ
+    before = after = cost(scene.arrangement)
+    shorter = scene.arrangement
+    while after >= before and (tighter := _tighter(shorter, is_much)) != shorter:
+        shorter = tighter
+        after = cost(shorter)
+    return scene.judged(shorter, before, after, "tokens of what is told")
+
+
+def _tighter(arrangement: Arrangement, is_much: bool) -> Arrangement:
+    lines = min(arrangement.line_days, max(_LEAST_LINE_DAYS, arrangement.line_days * _SHORTER))
+    if not is_much:
+        return replace(arrangement, line_days=lines)
+    full = min(arrangement.full_days, max(_LEAST_FULL_DAYS, arrangement.full_days * _SHORTER))
+    excerpt = min(arrangement.excerpt, max(_LEAST_EXCERPT, int(arrangement.excerpt * _SHORTER_EXCERPT)))
+    return replace(arrangement, line_days=lines, full_days=full, excerpt=excerpt)
+
+
+def _rescore(scene: _Scene) -> _Outcome:
+    """Topics that are shown and never read sink, until a question that names them no longer unfolds them."""
+    judged = {name: uses for name, uses in scene.uses.items() if uses.shown >= _SHOWN_ENOUGH}
+    often = sorted(judged, key=lambda name: (-judged[name].shown, name))[:_MOST_SCORES]
+    scores = {name: score for name in often if (score := _score(judged[name])) != 1.0}
+    unread = [name for name in often if _wanted(judged[name]) <= 0 and name in scene.overview.topics][:_MEASURED]
+
+    def cost(arrangement: Arrangement) -> int:
+        return sum(_told_about(name, arrangement, scene) for name in unread)
+
+    changed = replace(scene.arrangement, scores=scores)
+    before, after = cost(scene.arrangement), cost(changed)
+    unit = "tokens told of topics that nobody reads"
+    if after == before and scores != scene.arrangement.scores:  # what is read again comes back, though that saves nothing
+        return changed, Effect(before, after, unit)
+    return scene.judged(changed, before, after, unit)
+
+
+def _score(uses: Uses) -> float:
+    return round(min(_MOST_SCORE, max(_LEAST_SCORE, _SHOWN_A_READ * (_wanted(uses) + 1) / uses.shown)), 3)
+
+
+def _wanted(uses: Uses) -> int:
+    return uses.read + uses.helped - uses.misled
+
+
+def _told_about(name: str, arrangement: Arrangement, scene: _Scene) -> int:
+    """Tokens of the timeline of a topic, where a question by its name gets that far."""
+    shown = shown_as(name, arrangement)
+    fitting = fitting_topics(scene.overview, arrangement, scene.now, query=name)
+    if all(each.topic.name != shown for each in fitting):
+        return 0
+    return render_timeline(scene.overview, arrangement, scene.now, topics=[shown]).tokens
+
+
+def _compose(scene: _Scene) -> _Outcome:
+    """The topics that were read one after the other in a task become one."""
+    known = scene.overview.topics
+    often = Counter(topic for topics in scene.economics.together for topic in topics if topic in known)
+    ranked = sorted(often, key=lambda topic: (-often[topic], topic))
+    members: list[str] = []
+    for topic in ranked:
+        members.extend(each for each in _with_it(topic, scene.arrangement) if each not in members)
+    members = members[:_MOST_MEMBERS]
+
+    def loads(arrangement: Arrangement) -> int:
+        return ceil(len({shown_as(topic, arrangement) for topic in ranked}) / TOP_TOPICS)
+
+    changed = scene.arrangement
+    if len(members) > 1:
+        apart = {name: topics for name, topics in scene.arrangement.composites.items() if not set(members).intersection(topics)}
+        kept = list(apart.items())[-(_MOST_COMPOSITES - 1) :]
+        changed = replace(changed, composites={**dict(kept), " + ".join(sorted(members)): tuple(sorted(members))})
+    return scene.judged(changed, loads(scene.arrangement), loads(changed), "full loads for the topics of this task")
+
+
+def _with_it(topic: str, arrangement: Arrangement) -> tuple[str, ...]:
+    """A topic, with those that it is one with already."""
+    topic = arrangement.aliases.get(topic, topic)
+    return arrangement.composites.get(shown_as(topic, arrangement), (topic,))
+
+
+def _reorganise(scene: _Scene) -> _Outcome:
+    """What nobody touched or read for long leaves the index; what says the same twice stands in it once."""
+    weighty = ranked_topics(scene.overview, Arrangement(scores=scene.arrangement.scores), scene.now, most=_CONSIDERED)
+    topics = [scene.overview.topics[each.topic.name] for each in weighty]
+    since = stale_since(scene.overview)
+    stale = [topic.name for topic in topics if max(topic.last, scene.uses.get(topic.name, Uses()).last) < since][:_MOST_STALE]
+    aliases = _overlapping([topic for topic in topics if topic.name not in stale])
+    changed = replace(scene.arrangement, aliases=aliases, stale=tuple(sorted(stale)))
+    before, after = (count(whole_index(scene.overview, each)) for each in (scene.arrangement, changed))
+    return scene.judged(changed, before, after, "tokens of the index of all topics")
+
+
+def _overlapping(topics: Sequence[Topic]) -> dict[str, str]:
+    """Names that differ in an ending or a sign, and topics of the very same memories, under the one with most to say."""
+    by_words = _same(topics, lambda topic: frozenset(term.text for term in terms(topic.name)))
+    left = [topic for topic in topics if topic.name not in by_words and topic.count > 1]
+    by_content = _same(left, lambda topic: (topic.count, topic.tokens, topic.last, topic.latest))
+    merged = {name: by_content.get(to, to) for name, to in by_words.items()} | by_content
+    return dict(list(merged.items())[:_MOST_ALIASES])
+
+
+def _same(topics: Iterable[Topic], key: Callable[[Topic], object]) -> dict[str, str]:
+    groups: dict[object, list[Topic]] = {}
+    for topic in topics:
+        groups.setdefault(key(topic), []).append(topic)
+    found = {}
+    for group in groups.values():
+        first = min(group, key=lambda topic: (-topic.count, len(topic.name), topic.name))
+        found.update({topic.name: first.name for topic in group if topic is not first})
+    return found
+
+
+def _split(scene: _Scene) -> _Outcome:
+    changed = replace(scene.arrangement, split=True)
+    before, after = scene.timeline(scene.arrangement), scene.timeline(changed)
+    return scene.judged(changed, before, after, "tokens of the timeline for a question")
+
+
+def _bypass(scene: _Scene) -> _Outcome:
+    """A kind of task that was told of memories, and asked for none, is left alone for a day."""
+    economics = scene.economics
+    running = {task: until for task, until in scene.arrangement.bypass.items() if until > scene.now}
+    spent = Effect(economics.spent, economics.spent, "tokens of such a session")
+    if economics.task is None:
+        return scene.arrangement, replace(spent, note="what was done is not known")
+    if economics.asked:
+        return scene.arrangement, replace(spent, note="memories were asked for")
+    if economics.available < _WORTH_JUDGING:
+        return scene.arrangement, replace(spent, note="too little is remembered to tell")
+    until = running.get(economics.task, scene.now + _BYPASS_SECONDS)
+    return replace(scene.arrangement, bypass={**running, economics.task: until}), replace(spent, after=0)
+
+
+_WORTH_JUDGING = 1000  # tokens: a store that holds less cannot save as much, however well it is shown
+
+_REMEDIES: Mapping[Remedy, Callable[[_Scene], _Outcome]] = {
+    Remedy.COMPRESS: _compress,
+    Remedy.RESCORE: _rescore,
+    Remedy.COMPOSE: _compose,
+    Remedy.REORGANISE: _reorganise,
+    Remedy.SPLIT: _split,
+    Remedy.BYPASS: _bypass,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEconomics:
+    session: SessionId | None
+    """None for what was asked outside of a conversation."""
+    time: float
+    """Of the last loading."""
+    whole: Economics
+    tasks: tuple[Economics, ...] = ()
+    breaches: tuple[Breach, ...] = ()
+    actions: tuple[Event, ...] = ()
+    """What was done about them, each with its effect."""
+
+
+def economics(store: Store, session: SessionId | None = None) -> Sequence[SessionEconomics]:
+    """Of every session in which memories were told, the newest first; or of one."""
+    loads: dict[SessionId | None, list[Event]] = {}
+    actions: dict[SessionId | None, list[Event]] = {}
+    for event in store.events(session):
+        if event.name in (LOADED, ARRANGED):
+            (loads if event.name == LOADED else actions).setdefault(event.session, []).append(event)
+    found = [_of(store, each, events, actions.get(each, ())) for each, events in loads.items()]
+    return sorted(found, key=lambda each: -each.time)
+
+
+def settle_up(
+    store: Store, overview: Callable[[], Overview], session: SessionId, occasion: Occasion, now: float
+) -> tuple[Event, ...]:
+    """Looks at what a session cost so far; where a limit is crossed, the next ones are shown memories in another way.
+
+    Gives what was done. A breach that was acted upon in this session is not acted upon again.
+    """
+    events = list(store.events(session))
+    loads = [event for event in events if event.name == LOADED]
+    if not loads:
+        return ()
+    done = {event.detail.get("remedy") for event in events if event.name == ARRANGED}
+    tasks = list(by_task(loads).values())
+    judged = loads if occasion == "session" else tasks[-1]
+    spent = economics_of(judged, _topics(store))
+    breaches = [each for each in check(occasion, spent) if str(each.remedy) not in done]
+    if not breaches:
+        return ()
+    uses = uses_by_topic(store.memory_uses(), _topics(store))
+    before = after = arrangement(store)
+    told = []
+    for breach in breaches:
+        after, effect = carry_out(breach, after, overview(), uses, spent, now)
+        told.append(arranged_event(breach, effect, now, session))
+    if after != before:
+        rearrange(store, after, now, ", ".join(str(breach.remedy) for breach in breaches))
+    for event in told:
+        store.keep(event).result(KEEP_SECONDS)
+    return tuple(told)
+
+
+def _of(store: Store, session: SessionId | None, loads: Sequence[Event], actions: Iterable[Event]) -> SessionEconomics:
+    whole = economics_of(loads, _topics(store))
+    tasks = tuple(economics_of(each) for each in by_task(loads).values())
+    last = max(event.time for event in loads)
+    return SessionEconomics(session, last, whole, tasks, check("session", whole), tuple(actions))
+
+
+ARRANGEMENT = memory_id(MemoryKind.ARRANGEMENT, "arrangement")
+"""The one record that says how memories are shown in this store."""
+
+
+def arrangement(store: Store) -> Arrangement:
+    latest = known_memory(store, ARRANGEMENT)
+    return latest.detail if latest is not None and isinstance(latest.detail, Arrangement) else Arrangement()
+
+
+def rearrange(store: Store, wanted: Arrangement, now: float, why: str) -> None:
+    latest = known_memory(store, ARRANGEMENT)
+    if latest is None:
+        source = Provenance(RULES)
+        first = Memory(ARRANGEMENT, MemoryKind.ARRANGEMENT, "How memories are shown", "", now, source, trust=Trust.OUTCOME)
+        version = replace(first, detail=wanted, time=now, why=why)
+    else:
+        version = next_version(latest, now, "", why, detail=wanted)
+    with suppress(Conflict):  # somebody else did as much a moment ago; the next session is judged anew
+        commit(store, (version,))
+
+
+def _topics(store: Store) -> Topics:
+    """The topics of memories, each read once; none where it was erased since."""
+
+    @cache
+    def topics(id: MemoryId) -> Sequence[str]:
+        memory = known_memory(store, id)
+        return memory.topics if memory is not None else ()
+
+    return topics

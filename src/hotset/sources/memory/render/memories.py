@@ -1,0 +1,603 @@
+"""In which form a memory is shown: by its age, its use, and how much it tells. Pure: nothing is written or removed by age."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import islice
+from math import log
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from hotset.errors import NotFound
+from hotset.files.folder import private_folder
+from hotset.files.write import write_atomically
+from hotset.nouns.memory import (
+    Arrangement,
+    Checkpoint,
+    Ending,
+    Episode,
+    Layer,
+    Memory,
+    MemoryLink,
+    Pitfall,
+    Procedure,
+    Relation,
+    Standing,
+    Task,
+    Trust,
+    Uses,
+)
+from hotset.sources.memory.kinds import ADVICE_KINDS, KINDS, WARNING_KINDS, kinds_of
+from hotset.sources.memory.render.text import (
+    DATA,
+    HOW,
+    IN_THE_INDEX,
+    WHOLE,
+    ItemGroup,
+    RenderedText,
+    as_data,
+    day,
+    excerpt,
+    group_items,
+    joined,
+    line,
+    line_of,
+    name_of,
+    new_items,
+    one_line,
+    size,
+)
+from hotset.store.port import Store
+from hotset.text.terms import topic_words
+from hotset.tokens import count
+
+if TYPE_CHECKING:
+    from hotset.sources.memory.source import MemoryDetails
+
+
+RARE = 0.75
+"""From this mass on a memory is shown one form better than its age says: the quarter that tells most."""
+
+_DAY = 86_400.0
+_BETTER = {Layer.INDEX: Layer.TIMELINE, Layer.TIMELINE: Layer.FULL, Layer.FULL: Layer.FULL}
+_EDGES = 100  # a mass is known to one part in so many
+
+
+@dataclass(frozen=True, slots=True)
+class WordFrequencies:
+    """In how many memories each word stands, and what that makes of them."""
+
+    memories: int = 0
+    words: Mapping[str, int] = field(default_factory=dict)
+    edges: tuple[float, ...] = ()
+    """Weights of memories, each above as many of them as the one before it; ascending."""
+
+
+def layer_of(memory: Memory, now: float, *, uses: Uses, referenced: bool, mass: float, arrangement: Arrangement) -> Layer:
+    """A week in full, a month in a line, then among those that its topic counts; one form better where it tells much.
+
+    A memory's age counts from its last use. What another memory or a person refers to, or what was of use, stays a line. So
+    does what holds as long as nothing replaces it (facts, procedures, pitfalls, lessons), whose line says what there is to say.
+    """
+    if memory.pinned:
+        return Layer.FULL
+    age = now - max(memory.created, uses.last)
+    by_age = (
+        Layer.FULL if age < arrangement.full_days * _DAY
+        else Layer.TIMELINE if age < arrangement.line_days * _DAY
+        else Layer.INDEX
+    )  # fmt: skip
+    layer = _BETTER[by_age] if mass >= RARE else by_age
+    of_use = uses.read + uses.helped > uses.misled
+    stays = referenced or of_use or KINDS[memory.kind].lasts
+    return Layer.TIMELINE if layer is Layer.INDEX and stays else layer
+
+
+def mass(memory: Memory, frequencies: WordFrequencies) -> float:
+    """How much it tells: the share of memories, from 0 to 1, whose words are fewer or more common than its own."""
+    if not frequencies.edges:
+        return 0.0
+    weight = _weight(frozenset(topic_words(memory.text)), frequencies.words, frequencies.memories)
+    return bisect_left(frequencies.edges, weight) / len(frequencies.edges)
+
+
+def frequencies(memories: Iterable[Memory]) -> WordFrequencies:
+    """Of all of them, read once. Takes about a hundred bytes a memory while it works, and a tenth of a kilobyte a word."""
+    counted: Counter[str] = Counter()
+    numbers: dict[str, int] = {}
+    read: list[tuple[int, ...]] = []
+    for memory in memories:
+        words = frozenset(topic_words(memory.text))
+        counted.update(words)
+        read.append(tuple(sorted(numbers.setdefault(word, len(numbers)) for word in words)))
+    worth = [_worth(counted[word], len(read)) for word in numbers]
+    weights = sorted(sum(worth[number] for number in each) for each in read)
+    step = max(1, len(weights) // _EDGES)
+    return WordFrequencies(len(read), counted, tuple(weights[::step]))
+
+
+def _weight(words: frozenset[str], counted: Mapping[str, int], memories: int) -> float:
+    return sum(_worth(counted.get(word, 0), memories) for word in sorted(words))
+
+
+def _worth(held_by: int, memories: int) -> float:
+    """A word's inverse document frequency."""
+    return log((memories + 1) / (held_by + 1)) if memories else 0.0
+
+
+_FILE = "masses.json"
+_MOST_WORDS = 50_000  # the most common ones; whatever is not among them is rare
+_STANDING = frozenset({Standing.ACTIVE, Standing.SUPERSEDED})
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    time: float | None = None
+    memories: int = 0
+    words: dict[str, int] = {}
+    edges: tuple[float, ...] = ()
+
+
+class TermRarity:
+    """Derived: where the file is lost, nothing is rare until it is made again. Use it from any thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _FILE
+        self._known: tuple[int, _Kept] = (0, _Kept())
+
+    def of(self, memory: Memory) -> float:
+        """From 0 to 1: the share of episodes that tell less."""
+        kept = self._read()
+        return mass(memory, WordFrequencies(kept.memories, kept.words, kept.edges))
+
+    @property
+    def renewed(self) -> float | None:
+        """When they were worked out, in whichever process; None where they are not known."""
+        return self._read().time
+
+    def renew(self, store: Store, now: float) -> None:
+        """Reads every episode once."""
+        found = frequencies(store.memories(kinds_of(Episode), _STANDING))
+        common = dict(Counter(found.words).most_common(_MOST_WORDS))
+        private_folder(self._path.parent)
+        write_atomically(self._path, msgspec.json.encode(_Kept(now, found.memories, common, found.edges)))
+
+    def drop(self) -> None:
+        """Something was erased: none of its words may stay."""
+        self._path.unlink(missing_ok=True)
+
+    def _read(self) -> _Kept:
+        try:
+            stamp = self._path.stat().st_mtime_ns
+        except OSError:
+            return _Kept()
+        if self._known[0] != stamp:
+            try:
+                kept = msgspec.json.decode(self._path.read_bytes(), type=_Kept)
+            except (OSError, msgspec.DecodeError):
+                kept = _Kept()
+            self._known = stamp, kept
+        return self._known[1]
+
+
+_MOST_ADVICE = 2  # of a kind: more is not followed
+_AS_SHORT = 40  # tokens of a text that is no longer than the line which would stand for it
+_SERVED = frozenset({Standing.ACTIVE, Standing.SUPERSEDED})
+_AVOID, _FOUND = "Avoid", "Remembered"
+_TITLE = 100  # characters of a line
+_SHORT_TITLE = 40
+_TRIED = 64  # items, best first
+_RESERVED = 0.2  # of the room at most, to name what there is no room to show
+_MODELS_SHARE = 0.15
+"""Of the room, for what models said, where nobody asks for that, and room for one excerpt in any case. On public conversations
+their words are nine tenths of all and hold a fiftieth of the evidence; between 0.1 and 0.2 it makes no difference of a point."""
+_MODEL = "assistant"
+_LEAST_ROOM = 16  # tokens: no line is shorter
+_LABEL_WITHOUT = frozenset({Ending.UNKNOWN, Ending.SUCCESS})
+
+
+_TO_THE_MODEL = re.compile(
+    r"\b(?:you|your|we)\b.{0,60}\b(?:recommend|suggest|told|talk|said|mention|discuss|provid|gave|list|explain|wr[io]te|shar"
+    r"|answer|propos|advi[sc]e)|\b(?:our|that|the|a) (?:previous|last|earlier|recent) (?:chat|conversation|discussion|session)\b"
+    r"|\bremind me\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_OF_ONESELF = re.compile(r"\b(?:I|my|me|mine|we|our)\b")
+_FOR_A_NUMBER = re.compile(
+    r"\bhow (?:many|much|long|often|old|far)\b|\bwhen (?:did|was|is|were)\b|\bwhat (?:time|date|year|day)\b", re.IGNORECASE
+)
+
+
+def asks_the_model(query: str) -> bool:
+    """Is it about what the model said, rather than what the person did?"""
+    return _TO_THE_MODEL.search(query) is not None
+
+
+def asks_of_oneself(query: str) -> bool:
+    return _OF_ONESELF.search(query) is not None
+
+
+def asks_for_a_number(query: str) -> bool:
+    return _FOR_A_NUMBER.search(query) is not None
+
+
+class Item(Protocol):
+    """What a recall found: a memory, or words of a conversation."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def time(self) -> float: ...
+    @property
+    def score(self) -> float: ...
+    @property
+    def memory(self) -> Memory | None: ...
+    @property
+    def speaker(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """One way of showing an item."""
+
+    layer: Layer
+    text: str
+
+
+def render_memories(
+    items: Sequence[Item],
+    arrangement: Arrangement,
+    layers: Mapping[str, Layer],
+    *,
+    max_tokens: int,
+    query: str = "",
+    task: Task | None = None,
+    how: str = HOW,
+    beside: Iterable[Item] = (),
+) -> RenderedText:
+    """The best first, each in the largest form that its layer and the room allow; pitfalls before all else when debugging.
+
+    What `layers` does not name is shown in full. What is only a candidate, merged or forgotten is never shown. What was said
+    `beside` the items fills the room that they leave; what models said may take a part of it, the rest of that is named.
+    """
+    chosen = _chosen(items)
+    if task is Task.DEBUGGING:
+        chosen.sort(key=lambda each: each.item.kind not in WARNING_KINDS)
+    chosen = chosen[:_TRIED]
+    telling = _Renderer(f"[hotset memory: {DATA}. {how}]", max_tokens, is_debugging=task is Task.DEBUGGING)
+    telling.will_name(chosen)
+    models = max_tokens if asks_the_model(query) else max(arrangement.excerpt, int(_MODELS_SHARE * max_tokens))
+    for at, each in enumerate(chosen):
+        forms = _forms(each, arrangement, layers.get(each.item.id, Layer.FULL), query)
+        most = models if _is_models(each.item) else max_tokens
+        took = telling.show(each.item, forms, most, is_best=at == 0)
+        models -= took if _is_models(each.item) else 0
+    for item in new_items(islice(beside, _TRIED), [each.item for each in chosen if each.item.id in telling.shown], _words):
+        if telling.left < _LEAST_ROOM:
+            break
+        form = _Form(Layer.FULL, _in_full(ItemGroup(item), arrangement, query))
+        took = telling.show(item, [form], models if _is_models(item) else max_tokens)
+        models -= took if _is_models(item) else 0
+    telling.name_the_rest()
+    names = Counter(topic for each in chosen if each.item.id in telling.shown for topic in _topics(each.item))
+    text = telling.text
+    return RenderedText(text, count(text) if text else 0, tuple(names), telling.shown)
+
+
+class _Renderer:
+    """What is told so far, and the room that is left when what is still to be named has been named.
+
+    Lines are counted one by one, each with its end: no token reaches from one line into the next.
+    """
+
+    def __init__(self, head: str, room: int, *, is_debugging: bool) -> None:
+        self._head = head
+        self._room = room
+        self._is_debugging = is_debugging
+        self._told: list[tuple[str, str]] = []
+        self._tokens = _tokens_of(head)
+        self._unnamed: dict[str, tuple[Item, _Form, int]] = {}
+        self.shown: dict[str, Layer] = {}
+
+    @property
+    def left(self) -> int:
+        reserved = sum(tokens for _, _, tokens in self._unnamed.values())
+        return self._room - self._tokens - min(reserved, int(_RESERVED * self._room))
+
+    @property
+    def text(self) -> str:
+        return _rendered(self._head, self._told) if self._told else ""
+
+    def will_name(self, chosen: Iterable[ItemGroup[Item]]) -> None:
+        for each in chosen:
+            form = _short(each)
+            self._unnamed[each.item.id] = (each.item, form, _tokens_of(f"- {form.text}"))
+
+    def show(self, item: Item, forms: Iterable[_Form], most: int, *, is_best: bool = False) -> int:
+        """In the first form that the room allows, and `most`; otherwise not at all. The tokens that it took.
+
+        The best one may take what is reserved, too.
+        """
+        kept = self._unnamed.pop(item.id, None)
+        heading = _AVOID if self._is_debugging and item.kind in WARNING_KINDS else _FOUND
+        first = 0 if any(heading == known for known, _ in self._told) else _tokens_of(f"{heading}:")
+        room = min(most, self._room - self._tokens if is_best else self.left)
+        for form in forms:
+            tokens = first + _tokens_of(f"- {form.text}")
+            if tokens <= room:
+                self._told.append((heading, form.text))
+                self.shown[item.id] = form.layer
+                self._tokens += tokens
+                return tokens
+        if kept is not None:
+            self._unnamed[item.id] = kept
+        return 0
+
+    def name_the_rest(self) -> None:
+        for item, form, _ in list(self._unnamed.values()):
+            self.show(item, [form], self._room, is_best=True)
+
+
+def _tokens_of(line: str) -> int:
+    return count(f"{line}\n")
+
+
+def _is_models(item: Item) -> bool:
+    return item.memory is None and item.speaker == _MODEL
+
+
+def _chosen(items: Sequence[Item]) -> list[ItemGroup[Item]]:
+    """Without what may not be shown, what was said before, and more than two pieces of advice of a kind."""
+    served = [item for item in items if item.memory is None or item.memory.standing in _SERVED]
+    many: Counter[str] = Counter()
+    chosen = []
+    for each in group_items(served, _words):
+        many[each.item.kind] += 1
+        if each.item.kind not in ADVICE_KINDS or many[each.item.kind] <= _MOST_ADVICE:
+            chosen.append(each)
+    return chosen
+
+
+def _words(item: Item) -> str:
+    return item.text or item.title
+
+
+def _forms(each: ItemGroup[Item], arrangement: Arrangement, layer: Layer, query: str) -> Iterator[_Form]:
+    """From the largest that its layer allows to the smallest."""
+    if layer is Layer.FULL or (layer is Layer.TIMELINE and count(each.item.text) <= _AS_SHORT):
+        yield _Form(Layer.FULL, _in_full(each, arrangement, query))
+    if layer is not Layer.INDEX:
+        yield _Form(Layer.TIMELINE, _line(each))
+    yield _short(each)
+
+
+def _short(each: ItemGroup[Item]) -> _Form:
+    item = each.item
+    words = item.title or item.text
+    name = line(words, count(item.text), IN_THE_INDEX, most=_SHORT_TITLE) if item.memory is None else name_of(item.memory)
+    return _Form(Layer.INDEX, f"{name} [{item.id}]".lstrip())
+
+
+def _in_full(each: ItemGroup[Item], arrangement: Arrangement, query: str) -> str:
+    item = each.item
+    text = as_data(item.text.strip() or item.title)
+    before, behind = f"{_label(each)}: ", f" [{item.id}]"
+    tokens = count(text)
+    if tokens <= WHOLE:
+        return f"{before}{_indented(text)}{behind}"
+    behind = f" ({size(tokens)} tokens){behind}"
+    room = arrangement.excerpt - count(f"- {before}{behind}")
+    while room > 0:
+        whole = f"{before}{as_data(excerpt(text, query, room))}{behind}"
+        over = count(f"- {whole}") - arrangement.excerpt
+        if over <= 0:
+            return whole
+        room -= over  # what stands side by side can come to a token more than it does apart
+    return _line(each)
+
+
+def _line(each: ItemGroup[Item]) -> str:
+    item = each.item
+    words = line(item.title or item.text, count(item.text)) if item.memory is None else line_of(item.memory)
+    return f"{_label(each)}: {words} [{item.id}]"
+
+
+def _label(each: ItemGroup[Item]) -> str:
+    """`pitfall 2026-01-05`, and whatever makes it worth less or more."""
+    item, memory = each.item, each.item.memory
+    said = [item.speaker if item.speaker and memory is None else item.kind, day(item.time)]
+    if memory is not None:
+        if KINDS[memory.kind].is_dated and memory.ending not in _LABEL_WITHOUT:
+            said.append(memory.ending)
+        if memory.standing is Standing.SUPERSEDED:
+            said.append(f"(replaced{f' {day(memory.valid_until)}' if memory.valid_until else ''})")
+        if memory.trust is Trust.OUTSIDE or (isinstance(memory.detail, Episode) and memory.detail.quoted):
+            said.append("(quoted from outside)")
+    if each.others:
+        said.append(f"({len(each.others) + 1} times)")
+    return " ".join(one_line(part, _TITLE) for part in said if part)
+
+
+def _indented(text: str) -> str:
+    """No line of a memory begins as a line of ours does."""
+    return "\n  ".join(line.rstrip() for line in text.splitlines() if line.strip())
+
+
+def _topics(item: Item) -> tuple[str, ...]:
+    return item.memory.topics if item.memory is not None else ()
+
+
+def _rendered(head: str, told: Sequence[tuple[str, str]]) -> str:
+    lines = [head]
+    for heading in dict.fromkeys(heading for heading, _ in told):
+        lines.append(f"{heading}:")
+        lines.extend(f"- {text}" for under, text in told if under == heading)
+    return joined(lines)
+
+
+_ACTIONS = 20
+_PAGES = 8
+_LONGEST = 20_000  # characters of a line: a memory has no more
+_TRUSTED = {
+    Trust.PERSON: "a person wrote or confirmed it",
+    Trust.OUTCOME: "it was put together by rules from what was done, and what was done worked",
+    Trust.AGENT: "a model said it",
+    Trust.OUTSIDE: "its words come from a tool, a file or the web: data, never advice",
+}
+_QUOTED = "quoted from outside; a tool, a file or a document may have said it, not the user"
+_STANDS = {
+    Standing.ACTIVE: "",
+    Standing.CANDIDATE: "it waits until an outcome or a person confirms it (hotset memory confirm)",
+    Standing.SUPERSEDED: "another one holds now",
+    Standing.MERGED: "another one says the same and carries its sources",
+    Standing.FORGOTTEN: "somebody wanted it forgotten; hotset memory restore brings it back",
+}
+_FORMS = {
+    Layer.FULL: "it is shown whole: it is new, was used lately, or is pinned",
+    Layer.TIMELINE: "it is shown in a line: it is older than a week; its id brings all of it",
+    Layer.INDEX: "it is counted under its topics: it is older than a month; a search finds it, its id brings all of it",
+}
+_SAID = {
+    Relation.DERIVED_FROM: ("derived from", "gave rise to"),
+    Relation.RELATED_TO: ("related to", "related to"),
+    Relation.CONTRADICTS: ("contradicts", "is contradicted by"),
+    Relation.SUPERSEDES: ("replaces", "was replaced by"),
+}
+
+
+def memory_heading(memory: Memory) -> str:
+    return f"[hotset memory {memory.id}, {memory.kind} of {day(memory.created)}; {DATA}]"
+
+
+def memory_text(memory: Memory, store: Store) -> str:
+    """All of it, for a model: what it says, what it is linked to, and where it was said."""
+    return "\n".join(_body(memory, store))
+
+
+def render_whole(memory: Memory, store: Store, max_tokens: int) -> RenderedText:
+    """The same, marked as data, within its tokens."""
+    head, body = memory_heading(memory), memory_text(memory, store)
+    text = f"{head}\n{body}"
+    if count(text) > max_tokens:
+        from hotset.window.slice.fit import clipped  # noqa: PLC0415 - only where it does not fit
+
+        note = "\n[cut; a larger max_tokens shows more]"
+        text = f"{head}\n{clipped(body, max(1, max_tokens - count(head + note) - 2), count)}{note}"
+    return RenderedText(text, count(text), memory.topics, {memory.id: Layer.FULL})
+
+
+def explained(shown: MemoryDetails, store: Store) -> tuple[str, ...]:
+    """Sentences for a person."""
+    memory, uses = shown.memory, shown.uses
+    source = memory.source
+    said = [f"{_TRUSTED[memory.trust]} (by {source.by}, confidence {memory.confidence:.2f})"]
+    if source.session:
+        agent = f" of {source.agent}" if source.agent else ""
+        said.append(f"it comes from session {source.session}{agent}: hotset show {source.session}")
+    if source.pages:
+        more = f" and {len(source.pages) - _PAGES} more" if len(source.pages) > _PAGES else ""
+        said.append(f"it stands on pages {', '.join(source.pages[:_PAGES])}{more}: hotset recall PAGE")
+    if source.places:
+        said.append(f"those came from {', '.join(one_line(place, _TITLE) for place in source.places[:_PAGES])}")
+    said += [_linked(memory, link, store) for link in shown.links]
+    if _STANDS[memory.standing]:
+        said.append(_STANDS[memory.standing])
+    said.append(f"it was shown {uses.shown}, read {uses.read} and found helpful {uses.helped} times")
+    said.append(_FORMS[shown.layer])
+    said += [f"version {each.version}, {_moment(each.time)}: {each.why or 'it was first kept'}" for each in shown.versions]
+    return tuple(said)
+
+
+_DID = {Relation.SUPERSEDES: "replaced", Relation.CONTRADICTS: "contradicts"}
+
+
+def describe_commit(memory: Memory, links: Sequence[MemoryLink], begun: float) -> str:
+    """What became of something that was to be remembered, in a sentence; what is older than `begun` was there before."""
+    said = [f"{'kept' if memory.time >= begun else 'known already'} as [{memory.id}]"]
+    for relation, did in _DID.items():
+        others = [link.to for link in links if link.of == memory.id and link.relation is relation and link.time >= begun]
+        said += [f"{did} {', '.join(f'[{other}]' for other in others)}"] if others else []
+    if memory.standing is Standing.CANDIDATE:
+        said.append(f"waits for confirmation by a person: hotset memory confirm {memory.id}")
+    return "; ".join(said)
+
+
+def _body(memory: Memory, store: Store) -> Iterator[str]:
+    yield from _theirs(memory.title)
+    if memory.text.strip() != memory.title.strip():
+        yield from _theirs(memory.text)
+    if memory.trust is Trust.OUTSIDE or (isinstance(memory.detail, Episode) and memory.detail.quoted):
+        yield f"Note: {_QUOTED}."
+    if memory.standing is not Standing.ACTIVE:
+        yield f"Note: {_STANDS[memory.standing]}."
+    yield from _detail(memory)
+    for link in store.memory_links(memory.id):
+        yield f"- {_linked(memory, link, store)}"
+    if memory.source.pages:
+        yield f"Said in: {', '.join(memory.source.pages[:_PAGES])}"
+
+
+def _theirs(text: str) -> Iterator[str]:
+    """Set in, as no line of ours is: what it says of itself is not what we say of it."""
+    yield from (f"  {line}" if line.strip() else "" for line in as_data(text).splitlines())
+
+
+def _detail(memory: Memory) -> Iterator[str]:
+    """What others worded stands in one line each, behind a word of ours."""
+    yield from (one_line(line, _LONGEST) for line in _details(memory))
+
+
+def _details(memory: Memory) -> Iterator[str]:
+    match memory.detail:
+        case Episode() as episode:
+            if memory.ending is not Ending.UNKNOWN:
+                yield f"Outcome: {memory.ending}"
+            if episode.artifacts:
+                yield f"Changed: {', '.join(episode.artifacts)}"
+            for trouble in episode.troubles:
+                end = f"; resolved by {'; '.join(trouble.resolved)}" if trouble.is_resolved else "; not resolved"
+                yield f"Trouble: {trouble.tool} {trouble.target}: {trouble.kind}: {trouble.said}{end}"
+            if episode.actions:
+                yield "Actions:"
+                yield from (
+                    f"{action.at:.0f}s {action.tool} {action.target}{' (failed)' if action.failed else ''}"
+                    for action in episode.actions[:_ACTIONS]
+                )
+        case Procedure() as procedure:
+            steps = [step for step in procedure.steps if step not in memory.text]
+            yield from (f"{number}. {step}" for number, step in enumerate(steps, 1))
+        case Pitfall() as pitfall:
+            parts = (("Fails", pitfall.what), ("Because", pitfall.why), ("Instead", pitfall.instead))
+            yield from (f"{name}: {words}" for name, words in parts if words and words not in memory.text)
+        case Checkpoint() as point:
+            parts = (("Done", "; ".join(point.done)), ("Doing", point.doing), ("Next", "; ".join(point.next)))
+            yield from (f"{name}: {words}" for name, words in parts if words)
+            if point.blockers:
+                yield f"Blocked by: {'; '.join(point.blockers)}"
+        case _:
+            return
+
+
+def _linked(memory: Memory, link: MemoryLink, store: Store) -> str:
+    other = link.to if link.of == memory.id else link.of
+    title = ""
+    with suppress(NotFound):
+        title = f" {one_line(store.memory(other).title, _TITLE)}"
+    return f"{_SAID[link.relation][link.of != memory.id]} [{other}]{title}"
+
+
+def _moment(time: float) -> str:
+    return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M} UTC"

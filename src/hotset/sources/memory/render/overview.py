@@ -1,0 +1,386 @@
+"""What is remembered, at a glance: topics with their sizes, and the lines of a timeline. Derived from the store, never the truth.
+
+It is folded from the versions of memories in the order in which they were kept. A new version first takes back what the one
+before it counted; that one is read from the store, so that nothing has to be held of each memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import replace
+from hashlib import blake2b
+from heapq import nlargest
+from math import log1p, log2
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from hotset.errors import StoreFailed
+from hotset.files.folder import private_folder
+from hotset.files.lock import hold_to_change
+from hotset.files.write import write_atomically
+from hotset.nouns.memory import Checkpoint, Ending, Episode, Memory, Standing, Trust
+from hotset.sources.memory.kinds import KINDS, NAMED_KINDS
+from hotset.sources.memory.render.text import line, line_of, one_line
+from hotset.store.port import Store
+
+HALF_LIFE = 30 * 86_400.0
+"""In which a topic that nobody touches comes to count half."""
+
+FORMAT = 5
+"""Another number when the same memories give another overview: what was kept is folded anew then."""
+
+_AT_ONCE = 512  # versions that are read at a time
+_MOST_LINES = 512  # of each sort: forty times what a timeline shows, so that one of a single topic finds its own among them
+_SPARE = 4  # so many times that may gather before the rest is dropped
+_MOST_HEAVY = 512  # topics: fifty times what an index shows, for all that an arrangement may leave out
+_TITLE = 100  # characters
+_SUMMARY = 60
+_QUOTED_GOAL = "a task in words from outside"
+_MOST_TOLD = 3  # steps ahead and blockers of a checkpoint
+
+
+class Topic(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What memories of one topic come to. A memory with two topics counts in both."""
+
+    name: str
+    count: int = 0
+    tokens: int = 0
+    last: float = 0.0
+    """When the latest of what it speaks of happened."""
+    summary: str = ""
+    """The title of that one; empty where it was taken back, or where its words come from outside."""
+    latest: str = ""
+    """Its id."""
+
+    @property
+    def rank(self) -> float:
+        """Of two topics the one with more memories, lately: one that was touched a month earlier counts half."""
+        return log2(log1p(max(0, self.count)) or 1.0) + self.last / HALF_LIFE
+
+
+class OverviewLine(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An episode or a fact in a line."""
+
+    id: str
+    time: float
+    title: str
+    topics: tuple[str, ...] = ()
+    ending: Ending = Ending.UNKNOWN
+    pinned: bool = False
+
+
+class CheckpointLine(msgspec.Struct, frozen=True, array_like=True):
+    """What an agent left: a ledger or a handoff."""
+
+    id: str
+    time: float
+    title: str
+    topics: tuple[str, ...] = ()
+    agent: str = ""
+    doing: str = ""
+    next: tuple[str, ...] = ()
+    blockers: tuple[str, ...] = ()
+    to: str = ""
+
+
+class Overview(msgspec.Struct, frozen=True):
+    """Of all memories that are active."""
+
+    format: int = FORMAT
+    number: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)] = 0
+    """Of the last version that was folded."""
+    tag: str = ""
+    """By which that version is known again: a store that was put in another's place counts anew."""
+    memories: int = 0
+    tokens: int = 0
+    """What it would take to load everything."""
+    last: float = 0.0
+    """When the latest of what they speak of happened."""
+    kinds: dict[str, int] = {}
+    topics: dict[str, Topic] = {}
+    heavy: tuple[str, ...] = ()
+    """The topics with most to say lately, the best first: an index without a question looks at no others."""
+    actions: tuple[OverviewLine, ...] = ()
+    """The latest episodes, newest first."""
+    decisions: tuple[OverviewLine, ...] = ()
+    """The latest facts that say what shall be, pinned ones first."""
+    known: tuple[OverviewLine, ...] = ()
+    """The latest other facts, pinned ones first."""
+    points: tuple[CheckpointLine, ...] = ()
+    """The latest checkpoints, newest first."""
+
+
+def overview(store: Store, before: Overview | None = None) -> Overview:
+    """Up to the store's latest version, from wherever the one before ended. Raises a `HotsetError` where it cannot be read.
+
+    Of what was erased it learns nothing: begin anew then (see `overview_file`).
+    """
+    begin = before if before is not None and is_of(before, store) else Overview()
+    folding = _OverviewFold(begin)
+    while batch := store.memories_after(folding.number, _AT_ONCE):
+        for _, memory in batch:
+            if memory.version > 1 and (earlier := _earlier(store, memory)) is not None:
+                folding.take_back(earlier)
+            folding.add(memory)
+        folding.number, folding.tag = batch[-1][0], _tag(batch[-1][1])
+    return folding.done() if folding.number != begin.number else begin
+
+
+def is_of(before: Overview, store: Store) -> bool:
+    """Is the last version that it came to still where it was?"""
+    if before.format != FORMAT:
+        return False
+    if not before.number:
+        return True
+    there = store.memories_after(before.number - 1, 1)
+    return bool(there) and there[0][0] == before.number and _tag(there[0][1]) == before.tag
+
+
+def _tag(memory: Memory) -> str:
+    return blake2b(f"{memory.id}\0{memory.version}\0{memory.time}".encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _earlier(store: Store, memory: Memory) -> Memory | None:
+    before = [each for each in store.memory_versions(memory.id) if each.version < memory.version]
+    return before[-1] if before else None
+
+
+class _OverviewFold:
+    """An overview while it changes. Topics are copied when they are touched: of 20,000 a new memory changes four."""
+
+    def __init__(self, before: Overview) -> None:
+        self.number, self.tag = before.number, before.tag
+        self._memories, self._tokens, self._last = before.memories, before.tokens, before.last
+        self._kinds = dict(before.kinds)
+        self._topics = dict(before.topics)
+        self._heavy = before.heavy
+        self._touched: dict[str, _Counts] = {}
+        self._actions = {line.id: line for line in before.actions}
+        self._decisions = {line.id: line for line in before.decisions}
+        self._known = {line.id: line for line in before.known}
+        self._points = {point.id: point for point in before.points}
+
+    def add(self, memory: Memory) -> None:
+        if not _counts(memory):
+            return
+        self._count(memory, 1)
+        self._last = max(self._last, memory.created)
+        is_outside = memory.trust is Trust.OUTSIDE
+        is_quoted = isinstance(memory.detail, Episode) and memory.detail.quoted
+        for name in dict.fromkeys(memory.topics):
+            topic = self._touch(name)
+            topic.count(memory, 1)
+            if memory.created >= topic.last:
+                topic.last, topic.latest = memory.created, memory.id
+                topic.summary = "" if is_outside or is_quoted else line(memory.title, memory.tokens, most=_SUMMARY)
+        if KINDS[memory.kind].is_dated and not is_outside:
+            self._actions[memory.id] = _line(memory)
+            self._actions = _newest(self._actions, _SPARE)
+        elif KINDS[memory.kind].settles and not is_outside:
+            self._add_fact(memory)
+        elif isinstance(memory.detail, Checkpoint) and not is_outside:
+            self._points[memory.id] = _point(memory, memory.detail)
+            self._points = _newest_points(self._points, _SPARE)
+
+    def _add_fact(self, memory: Memory) -> None:
+        from hotset.sources.memory.encode.facts import is_decision  # noqa: PLC0415 - its patterns, where there are facts
+
+        if is_decision(memory.text):
+            self._decisions[memory.id] = _line(memory)
+            self._decisions = _newest(self._decisions, _SPARE)
+        else:
+            self._known[memory.id] = _line(memory)
+            self._known = _newest(self._known, _SPARE)
+
+    def take_back(self, memory: Memory) -> None:
+        if not _counts(memory):
+            return
+        self._count(memory, -1)
+        for name in dict.fromkeys(memory.topics):
+            topic = self._touch(name)
+            topic.count(memory, -1)
+            if topic.latest == memory.id:
+                topic.summary = topic.latest = ""
+        for lines in (self._actions, self._decisions, self._known, self._points):
+            lines.pop(memory.id, None)
+
+    def done(self) -> Overview:
+        for name, counts in self._touched.items():
+            if counts.many > 0:
+                self._topics[name] = counts.frozen(name)
+            else:
+                self._topics.pop(name, None)
+        return Overview(
+            number=self.number,
+            tag=self.tag,
+            memories=self._memories,
+            tokens=self._tokens,
+            last=self._last,
+            kinds={kind: many for kind, many in self._kinds.items() if many > 0},
+            topics=self._topics,
+            heavy=self._heaviest(),
+            actions=tuple(_newest(self._actions, 1).values()),
+            decisions=tuple(_newest(self._decisions, 1).values()),
+            known=tuple(_newest(self._known, 1).values()),
+            points=tuple(_newest_points(self._points, 1).values()),
+        )
+
+    def _heaviest(self) -> tuple[str, ...]:
+        """Among those of before and those that changed: the rank of any other is what it was."""
+        names = [name for name in dict.fromkeys((*self._heavy, *self._touched)) if name in self._topics]
+        return tuple(nlargest(_MOST_HEAVY, names, key=lambda name: (self._topics[name].rank, name)))
+
+    def _count(self, memory: Memory, sign: int) -> None:
+        self._memories += sign
+        self._tokens += sign * memory.tokens
+        self._kinds[memory.kind] = self._kinds.get(memory.kind, 0) + sign
+
+    def _touch(self, name: str) -> _Counts:
+        if name not in self._touched:
+            self._touched[name] = _Counts(self._topics.get(name, Topic(name)))
+        return self._touched[name]
+
+
+class _Counts:
+    """A topic while it changes."""
+
+    __slots__ = ("last", "latest", "many", "summary", "tokens")
+
+    def __init__(self, topic: Topic) -> None:
+        self.many, self.tokens = topic.count, topic.tokens
+        self.last, self.summary, self.latest = topic.last, topic.summary, topic.latest
+
+    def count(self, memory: Memory, sign: int) -> None:
+        self.many += sign
+        self.tokens += sign * memory.tokens
+
+    def frozen(self, name: str) -> Topic:
+        return Topic(name, self.many, max(0, self.tokens), self.last, self.summary, self.latest)
+
+
+def _counts(memory: Memory) -> bool:
+    return memory.standing is Standing.ACTIVE and memory.kind in NAMED_KINDS
+
+
+def _line(memory: Memory) -> OverviewLine:
+    """Told unasked: without the words of a goal that is not proven to be a person's."""
+    is_quoted = isinstance(memory.detail, Episode) and memory.detail.quoted
+    said = replace(memory, title=_QUOTED_GOAL) if is_quoted else memory
+    return OverviewLine(memory.id, memory.created, line_of(said), memory.topics, memory.ending, memory.pinned)
+
+
+def _point(memory: Memory, left: Checkpoint) -> CheckpointLine:
+    return CheckpointLine(
+        memory.id,
+        memory.created,
+        one_line(memory.title or memory.text, _TITLE),
+        memory.topics,
+        one_line(memory.source.agent, _SUMMARY),
+        one_line(left.doing, _TITLE),
+        _short(left.next),
+        _short(left.blockers),
+        one_line(left.to, _SUMMARY),
+    )
+
+
+def _short(texts: Iterable[str]) -> tuple[str, ...]:
+    lines = (one_line(text, _TITLE) for text in texts)
+    return tuple(line for line in lines if line)[:_MOST_TOLD]
+
+
+def _newest(lines: dict[str, OverviewLine], times: int) -> dict[str, OverviewLine]:
+    """In their order, and no more than so many times what is kept."""
+    if times > 1 and len(lines) <= times * _MOST_LINES:
+        return lines
+    ranked = sorted(lines.values(), key=lambda line: (line.pinned, line.time, line.id), reverse=True)
+    return {line.id: line for line in ranked[:_MOST_LINES]}
+
+
+def _newest_points(points: dict[str, CheckpointLine], times: int) -> dict[str, CheckpointLine]:
+    if times > 1 and len(points) <= times * _MOST_LINES:
+        return points
+    ranked = sorted(points.values(), key=lambda point: (point.time, point.id), reverse=True)
+    return {point.id: point for point in ranked[:_MOST_LINES]}
+
+
+FILE = "overview.json"
+_LOCK = ".overview.lock"
+_WORTH_WRITING = 256  # versions: the next process folds so many in milliseconds; writing 20,000 topics takes longer
+
+_Stamp = tuple[int, int, int]
+
+
+class OverviewFile:
+    """The overview of one store. Use it from any thread and any process.
+
+    It holds titles of memories. Whoever erases memories calls `drop` behind it: then nobody goes on with what they had.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / FILE
+        self._lock = threading.Lock()
+        self._known: tuple[_Stamp | None, Overview] | None = None
+        self._saved = 0
+        """The number up to which the file goes."""
+
+    def latest(self, store: Store) -> Overview:
+        """Up to the store's latest version. Raises a `HotsetError` where the store cannot be read."""
+        with self._lock:
+            stamp = self._stamp()
+            before = self._before(stamp)
+            after = overview(store, before)
+            self._known = stamp, after
+            if before is None or not self._saved <= after.number < self._saved + _WORTH_WRITING:
+                self._write(after, stamp)
+            return after
+
+    def drop(self) -> None:
+        """What follows is made from the store alone. Raises `StoreBusy` or `StoreFailed`."""
+        private_folder(self._path.parent)
+        with self._lock, hold_to_change(self._path, self._path.with_name(_LOCK)):
+            self._known = None
+            # Not removed: by its new stamp other processes know that it changed.
+            write_atomically(self._path, msgspec.json.encode(Overview()))
+
+    def _before(self, stamp: _Stamp | None) -> Overview | None:
+        """What this process has, as long as the file is the one that it knows; else what the file says."""
+        if self._known is not None and self._known[0] == stamp:
+            return self._known[1]
+        kept = _read(self._path)
+        self._saved = kept.number if kept is not None else 0
+        return kept
+
+    def _write(self, after: Overview, before: _Stamp | None) -> None:
+        """Only over the file that it was made from: somebody may have dropped that one meanwhile.
+
+        A disk that takes no more costs the next process some time and nothing else.
+        """
+        try:
+            private_folder(self._path.parent)
+            with hold_to_change(self._path, self._path.with_name(_LOCK)):
+                if self._stamp() != before:
+                    self._known = None
+                    return
+                write_atomically(self._path, msgspec.json.encode(after))
+                self._known = self._stamp(), after
+                self._saved = after.number
+        except StoreFailed:
+            return
+
+    def _stamp(self) -> _Stamp | None:
+        try:
+            found = self._path.lstat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _read(path: Path) -> Overview | None:
+    try:
+        kept = msgspec.json.decode(path.read_bytes(), type=Overview)
+    except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return kept if kept.format == FORMAT else None

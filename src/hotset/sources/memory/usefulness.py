@@ -1,0 +1,204 @@
+"""Did a memory help, or mislead? Judged by what was done after it was told, and by how that came out. Pure, and careful.
+
+A memory was heeded where a later action copies something of it (a command, a file, a tool, a name) that nobody had said in the
+conversation before it was told. It helped where the work that it was told for then came out well. It misled where the very error
+that it was to resolve came again after its advice was taken. Most memories that are told do neither.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from hotset.nouns.memory import Ending, Episode, Layer, Memory, MemoryId, Pitfall, Procedure, Use, Used
+from hotset.nouns.page import Kind, SessionId
+from hotset.nouns.turn import Event
+from hotset.sources.memory.encode.calls import Act, ActKind, acts
+from hotset.sources.memory.encode.procedures import error_key, general, in_project, parts_of, work_root
+from hotset.sources.memory.encode.session import Material, Utterance
+from hotset.sources.memory.encode.speakers import prompt_words
+from hotset.sources.memory.kinds import KINDS
+from hotset.sources.memory.render.economics import LOADED
+from hotset.text.characters import squeezed
+from hotset.window.names import names
+
+HEEDED = "Heeded"
+"""The event that says why a memory was counted: `{"memory": ..., "how": "helped", "why": ...}`."""
+
+_SURE = 0.7  # of an episode's ending; below, nobody but the model says that it went well
+_FEWEST_STEPS = 2  # of a procedure that are taken before somebody can be said to follow it
+_SHORTEST_NAME = 6  # characters of a name that nobody hits upon by chance
+_COMMAND = re.compile(r"`([^`\n]{3,200})`")
+_FILES = re.compile(r"(?:edit(?:ed)?|wrote) ([\w./@+, -]{3,300})")
+_CALLS = re.compile(r"\bcall ([\w.-]{3,80})")
+_KIND = re.compile(r" with (\S[^`]*)$")
+_SAID = re.compile(r'"([^"\n]{3,300})"')
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryVerdict:
+    memory: MemoryId
+    how: Used
+    """`HELPED` or `MISLED`."""
+    why: str
+    """What was copied, by its sort and number: never its words."""
+    turn: int
+    """In which its advice was taken."""
+
+
+def told_in(events: Iterable[Event]) -> dict[MemoryId, int]:
+    """The memories whose words a session was told, and in which turn first."""
+    told: dict[MemoryId, int] = {}
+    for event in events:
+        if event.name == LOADED and event.detail.get("layer") == Layer.FULL:
+            for id in str(event.detail.get("ids", "")).split():
+                told[MemoryId(id)] = min(event.turn, told.get(MemoryId(id), event.turn))
+    return told
+
+
+def judge_memories(material: Material, episodes: Sequence[Memory], told: Sequence[tuple[Memory, int]]) -> list[MemoryVerdict]:
+    """Of memories, each with the turn in which it was told, those that helped or misled; `episodes` are the session's own."""
+    if not told:
+        return []
+    conversation = _Conversation(material)
+    found = (conversation.judge(memory, turn, episodes) for memory, turn in told)
+    return [each for each in found if each is not None]
+
+
+def verdict_deposits(
+    found: Iterable[MemoryVerdict], session: SessionId, events: Iterable[Event], now: float
+) -> tuple[tuple[Use, ...], tuple[Event, ...]]:
+    """What is to be kept of it; nothing of what the session's events say already."""
+    known = {(str(event.detail.get("memory")), str(event.detail.get("how"))) for event in events if event.name == HEEDED}
+    new = [each for each in found if (each.memory, each.how) not in known]
+    uses = tuple(Use(each.memory, each.how, now, session) for each in new)
+    told = (
+        Event(HEEDED, now, session, each.turn, {"memory": each.memory, "how": str(each.how), "why": each.why}) for each in new
+    )
+    return uses, tuple(told)
+
+
+@dataclass(frozen=True, slots=True)
+class _Advice:
+    """What of a memory an action can copy."""
+
+    commands: frozenset[str] = frozenset()
+    files: frozenset[str] = frozenset()
+    tools: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+    fewest: int = 1
+    """How much of it has to be copied."""
+
+
+class _Conversation:
+    """What was said and done in a session, by turn."""
+
+    def __init__(self, material: Material) -> None:
+        self._line = material.line
+        self._acts = acts(material.line)
+        self._root = work_root(self._acts)
+        self._before: dict[int, bytes] = {}
+
+    def judge(self, memory: Memory, turn: int, episodes: Sequence[Memory]) -> MemoryVerdict | None:
+        later = [act for act in self._acts if self._turn(act) >= turn and act.doing is not ActKind.PLAN]
+        unsaid = self._unsaid(_advice(memory), turn)
+        copied: dict[str, Act] = {}
+        for act in later:
+            for what in self._copies(act, unsaid):
+                copied.setdefault(what, act)
+        if len(copied) < unsaid.fewest:
+            return None
+        first = min(copied.values(), key=lambda act: act.place)
+        sorts = sorted({what.split(" ", 1)[0] for what in copied})
+        why = f"copied {len(copied)} ({', '.join(sorts)})"
+        if isinstance(memory.detail, Pitfall) and self._came_again(memory.detail, first, later):
+            return MemoryVerdict(memory.id, Used.MISLED, f"{why}; the same error came again", self._turn(first))
+        went_well = any(
+            episode.ending is Ending.SUCCESS and episode.confidence >= _SURE
+            for episode in episodes
+            if isinstance(episode.detail, Episode) and episode.detail.turns[0] <= self._turn(first) <= episode.detail.turns[1]
+        )
+        return MemoryVerdict(memory.id, Used.HELPED, f"{why}; it came out well", self._turn(first)) if went_well else None
+
+    def _turn(self, act: Act) -> int:
+        return self._line[act.place].page.turn
+
+    def _copies(self, act: Act, advice: _Advice) -> Iterator[str]:
+        if act.command:
+            parts = {general(part, self._root) or part for part in parts_of(act.command)} | {act.command, *parts_of(act.command)}
+            yield from (f"command {each}" for each in parts & advice.commands)
+        if act.doing is ActKind.EDIT:
+            yield from (f"file {each}" for path in act.files if (each := _end(in_project(path, self._root))) in advice.files)
+        tool = act.tool.rpartition("__")[2]
+        if tool in advice.tools and act.passed:
+            yield f"tool {tool}"
+        if advice.names:
+            yield from (f"name {each}" for each in advice.names.intersection(names(self._line[act.place].text)))
+
+    def _came_again(self, pitfall: Pitfall, first: Act, later: Sequence[Act]) -> bool:
+        command, kind, said = _COMMAND.search(pitfall.what), _KIND.search(pitfall.what), _SAID.search(pitfall.why)
+        wanted = error_key(kind.group(1) if kind else "", said.group(1) if said else "")
+        for act in later:
+            if act.place > first.place and act.failed and command is not None:
+                same = command.group(1) in (act.command, *parts_of(act.command))
+                known = act.verdict.kind if kind else ""
+                if same and error_key(known, act.verdict.said if said else "") == wanted:
+                    return True
+        return False
+
+    def _unsaid(self, advice: _Advice, turn: int) -> _Advice:
+        """Without what stood in the conversation before."""
+        before = self._said_before(turn)
+
+        def new(each: str) -> bool:
+            return squeezed(each.split(" <", 1)[0].encode("utf-8", "replace")) not in before
+
+        return _Advice(
+            frozenset(filter(new, advice.commands)),
+            frozenset(filter(new, advice.files)),
+            frozenset(filter(new, advice.tools)),
+            frozenset(filter(new, advice.names)),
+            advice.fewest,
+        )
+
+    def _said_before(self, turn: int) -> bytes:
+        if turn not in self._before:
+            self._before[turn] = b"\n".join(_words(said) for said in self._line if _is_before(said, turn))
+        return self._before[turn]
+
+
+def _is_before(said: Utterance, turn: int) -> bool:
+    """What a request brings was there before what it is told; what it calls comes after."""
+    page = said.page
+    return page.turn < turn or (page.turn == turn and page.kind.family not in (Kind.TOOL_CALL, Kind.RESPONSE))
+
+
+def _words(said: Utterance) -> bytes:
+    text = prompt_words(said.text).text if said.page.kind is Kind.PROMPT else said.text
+    return b"\n".join((squeezed(text.encode("utf-8", "replace")), said.outside))
+
+
+def _advice(memory: Memory) -> _Advice:
+    match memory.detail:
+        case Pitfall(instead=instead):
+            return _Advice(frozenset(_COMMAND.findall(instead)), frozenset(_paths(instead)))
+        case Procedure(steps=steps):
+            text = "; ".join(steps)
+            found = _Advice(frozenset(_COMMAND.findall(text)), frozenset(_paths(text)), frozenset(_CALLS.findall(text)))
+            many = len(found.commands) + len(found.files) + len(found.tools)
+            return _Advice(found.commands, found.files, found.tools, fewest=min(_FEWEST_STEPS, max(1, many)))
+        case _ if KINDS[memory.kind].is_free_text:  # an episode names all that was ever touched
+            return _Advice(names=frozenset(name for name in names(memory.text) if len(name) >= _SHORTEST_NAME))
+        case _:
+            return _Advice()
+
+
+def _paths(text: str) -> Iterator[str]:
+    for found in _FILES.finditer(text):
+        yield from (_end(path.strip()) for path in found.group(1).split(",") if "." in path)
+
+
+def _end(path: str) -> str:
+    """The last two parts: the same file from wherever it is named."""
+    return "/".join(path.strip("/").rsplit("/", 2)[-2:])

@@ -1,0 +1,107 @@
+"""One order from many signals: it depends on what was found, not on who came first."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hotset.nouns.memory import MemoryKind, Task
+from hotset.sources.memory.recall.rank import (
+    RankSetting,
+    RecallCandidate,
+    first_signals,
+    order,
+    own_statements,
+    spread,
+    telling,
+    wanted_kind,
+)
+from hotset.sources.memory.recall.time_words import time_words
+from hotset.sources.memory.recall.weights import DEFAULT, SIGNALS, SignalWeights, from_dict
+
+_numbers = st.none() | st.floats(0, 50)
+_candidates = st.lists(
+    st.builds(
+        RecallCandidate,
+        key=st.uuids().map(str),
+        kind=st.sampled_from(["prompt", "response", "fact", "episode", "pitfall"]),
+        session=st.just("s"),
+        time=st.floats(0, 2e9),
+        words=_numbers,
+        meaning=st.none() | st.floats(-1, 1),
+        window=_numbers,
+    ),
+    max_size=30,
+    unique_by=lambda each: each.key,
+)
+_settings = st.builds(
+    RankSetting,
+    now=st.floats(0, 2e9),
+    task=st.sampled_from(Task),
+    spoken=st.sampled_from(["", "last week", "the latest", "the first", "in March", "since 2020-01-01"]).map(
+        lambda text: time_words(text, 1.7e9)
+    ),
+)
+
+
+@given(_candidates, _settings)
+@pytest.mark.slow
+def test_every_signal_is_between_0_and_1_and_has_a_weight(candidates, setting):
+    for found in first_signals({each.key: each for each in candidates}, setting).values():
+        assert set(found) <= set(SIGNALS)
+        assert all(0.0 <= value <= 1.0 for value in found.values())
+
+
+@given(_candidates, _settings, st.randoms())
+@pytest.mark.slow
+def test_the_order_does_not_depend_on_the_order_of_the_candidates(candidates, setting, chance: random.Random):
+    shuffled = chance.sample(candidates, len(candidates))
+
+    first, second = (order(first_signals({each.key: each for each in some}, setting), DEFAULT) for some in (candidates, shuffled))
+
+    assert first == second
+
+
+@given(_candidates, _settings)
+@pytest.mark.slow
+def test_a_score_is_the_sum_of_signals_times_weights(candidates, setting):
+    signals = first_signals({each.key: each for each in candidates}, setting)
+    weights = DEFAULT.as_dict()
+
+    for key, score in order(signals, DEFAULT):
+        assert abs(score - sum(weights[name] * value for name, value in signals[key].items())) < 1e-9
+
+
+@given(st.lists(st.floats(-1e6, 1e6), max_size=20))
+def test_spread_values_keep_their_order_between_0_and_1(values):
+    apart = spread(values)
+
+    assert all(0.0 <= value <= 1.0 for value in apart)
+    assert all(apart[i] <= apart[j] for i in range(len(values)) for j in range(len(values)) if values[i] <= values[j])
+
+
+def test_weights_come_back_from_what_was_written_and_strange_names_are_left_out():
+    weights = SignalWeights(words=2.0, window=0.0)
+
+    assert from_dict(weights.as_dict()) == weights
+    assert from_dict({"words": 2.0, "astrology": 9.0}) == SignalWeights(words=2.0)
+
+
+def test_each_task_wants_one_kind_most():
+    for task in Task:
+        assert max(wanted_kind(kind, task) for kind in MemoryKind) == 1.0
+
+
+def test_what_people_say_around_their_question_tells_nothing():
+    assert telling("Can you please tell me where the retry policy is?") == "retry policy"
+    assert telling("what is it?") == "what is it?"
+    assert telling('the "retry policy"') == "retry policy"
+
+
+def test_statements_about_oneself_are_counted_and_questions_are_not():
+    assert own_statements("Do I like it? Where is my car?") == 0.0
+    assert own_statements("I bought a car. My car is red. We like it.") == 1.0
+    assert own_statements("By the way, I bought a car. Is it fast?") == 0.5
