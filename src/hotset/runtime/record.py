@@ -120,6 +120,11 @@ class Record:
         elif self._ended_size < 0:
             self._beside_reply += deposits
         else:
+            self.at_once(*deposits)
+
+    def at_once(self, *deposits: Deposit) -> None:
+        """Keeps deposits in a commit of their own, behind the request: others look for them before the reply ends."""
+        if deposits:
             self._machine.background.spawn(self._keep_also(deposits), KEEPING)
 
     def bypassed(self, reason: str) -> None:

@@ -106,7 +106,7 @@ class Sending:
             self.ref = ref = await self.record.ref(_PLACE_SECONDS) if round.calls else None
             body = await self.faults.next_body(round, self._place(ref), self.machine.clock())
             happened = self.faults.happened()
-            self.record.also(*happened)
+            self.record.at_once(*happened)
             if ref is not None and any(isinstance(each, Remembered) for each in happened):
                 self.machine.rememberer.read(ref.session)
         except Exception as error:  # fail open: the turn ends with what the client has seen of it
@@ -299,7 +299,7 @@ class Sending:
         return Using(
             tools,
             self._kept,
-            self.record.also,
+            self.record.at_once,
             prepared.knobs,
             agent,
             prompt_in(prepared.links),
@@ -316,7 +316,7 @@ class Sending:
         """Which memories were told, and what that cost, under the session that they were told to."""
         ref = await self.record.ref(_PLACE_SECONDS)
         if ref is not None:
-            self.record.also(*reminded.reminder.deposits(ref, self.record.asked_at))
+            self.record.at_once(*reminded.reminder.deposits(ref, self.record.asked_at))
             self.machine.rememberer.prompted(ref.session)
 
     async def _came_out(self, outcome: str) -> None:
@@ -324,7 +324,7 @@ class Sending:
 
         ref = await self.record.ref(_PLACE_SECONDS)
         if ref is not None and ref.number > 1:
-            self.record.also(Event(OUTCOME, self.record.asked_at, ref.session, ref.number - 1, {"outcome": outcome}))
+            self.record.at_once(Event(OUTCOME, self.record.asked_at, ref.session, ref.number - 1, {"outcome": outcome}))
 
     async def _kept(self, deposit: Deposit) -> bool:
         try:
