@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from hotset.index import open_index
 from hotset.nouns.finding import Entry, EntryId, Query, Sort
-from hotset.runtime.following import open_index
 from tests.cli.conftest import Desk, Ran, in_a_process
 from tests.waiting import wait_until
 

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 from hotset.errors import StoreFailed
+from hotset.index import open_index
 from hotset.index.port import Index
 from hotset.nouns.finding import Hits
-from hotset.runtime.following import open_index
 from hotset.runtime.memory_near import near
 from hotset.sources.memory.following import follow_memories
 from hotset.sources.memory.pending import PendingSessions

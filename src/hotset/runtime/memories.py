@@ -347,7 +347,7 @@ class Memories:
 @contextmanager
 def open_memories(config: Config) -> Iterator[Memories]:
     """For a person, in a process of its own that looks and goes."""
-    from hotset.runtime.following import open_index  # noqa: PLC0415 - with the index
+    from hotset.index import open_index  # noqa: PLC0415 - with the index
     from hotset.store.sqlite import SqliteStore  # noqa: PLC0415
 
     with ExitStack() as opened:

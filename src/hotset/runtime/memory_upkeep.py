@@ -97,7 +97,7 @@ class Upkeep:
 
     def follow(self, progress: Progress = silent, seconds: float = 30.0) -> None:
         """Brings the index up to what is remembered and was said, as far as there is time."""
-        from hotset.sources.history.following import follow  # noqa: PLC0415 - with the index, and not before
+        from hotset.sources.history.entries import follow  # noqa: PLC0415 - with the index, and not before
         from hotset.sources.memory.following import follow_memories  # noqa: PLC0415
 
         store, index, until = self._ground.store(), self._ground.index(), time.monotonic() + seconds

@@ -14,10 +14,10 @@ from hotset.nouns.finding import Entry, EntryId, Sort
 from hotset.nouns.memory import Episode, Memory, MemoryId
 from hotset.nouns.page import Kind, Page, PageId
 from hotset.sealing import seal
-from hotset.sources.history.pages import is_binary
 from hotset.sources.memory.entries import BESIDE, entry_of, is_found, is_talk, window_of
 from hotset.sources.memory.naming import is_memory_id
 from hotset.store.port import Store, Where
+from hotset.window.page_text import is_binary
 
 MEMORIES = "memories-1"
 TALK = "talk-1"

@@ -127,7 +127,7 @@ def _kept_up_to_date(config: Config, stop: threading.Event) -> Report | None:
 
 def _work(chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, as_json: bool, told: bool) -> int:
     """Brings the index up to date, unless it was told to be, and goes on where it is to watch."""
-    from hotset.runtime.following import open_index  # noqa: PLC0415 - half a second with all below it: where there is work
+    from hotset.index import open_index  # noqa: PLC0415 - half a second with all below it: where there is work
     from hotset.sources.code.indexing import index_project, manifest_identity  # noqa: PLC0415
     from hotset.sources.code.manifest import Manifest  # noqa: PLC0415
     from hotset.sources.code.parsing import GRAMMARS, Parsers  # noqa: PLC0415
@@ -323,7 +323,7 @@ class Standing:
 
 
 def _standing(config: Config) -> Standing:
-    from hotset.runtime.following import open_index  # noqa: PLC0415
+    from hotset.index import open_index  # noqa: PLC0415
     from hotset.sources.code.indexing import manifest_identity  # noqa: PLC0415
     from hotset.sources.code.manifest import Manifest  # noqa: PLC0415
     from hotset.surfaces.project_index import has_code, index_folder, who_indexes  # noqa: PLC0415

@@ -15,13 +15,13 @@ import click
 
 from hotset.config import Config
 from hotset.errors import BadInput, HotsetError
+from hotset.index import open_index
 from hotset.index.port import Index
 from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
 from hotset.nouns.page import Kind, Page, SessionId, including
-from hotset.runtime.following import open_index
 from hotset.sealing import seal
 from hotset.sources.code.languages import LANGUAGES
-from hotset.sources.history import Find, find, follow
+from hotset.sources.history import PageHit, find, follow
 from hotset.store.folder import has_store
 from hotset.store.port import Store
 from hotset.surfaces.cli import meant
@@ -248,7 +248,7 @@ def _of_code(entry: Entry, score: float, wanted: Sequence[Term]) -> Found:
     )
 
 
-def _of_page(store: Store, each: Find, wanted: Sequence[Term]) -> Found:
+def _of_page(store: Store, each: PageHit, wanted: Sequence[Term]) -> Found:
     page = each.page
     entry = _stretch(store, page, each.lines)
     what = f"{page.tool} {page.kind}" if page.tool else str(page.kind)

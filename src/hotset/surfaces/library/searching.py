@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from hotset.errors import BadInput, HotsetError
+from hotset.index import open_index
 from hotset.index.port import Index
 from hotset.nouns.finding import Filter, Query
 from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import Place, Retrieved, Search
-from hotset.runtime import retrieval
-from hotset.runtime.following import open_index
+from hotset.runtime import recall
 from hotset.sources.code.consent import consent
 from hotset.sources.code.languages import LANGUAGES
 from hotset.store.port import Store
@@ -76,7 +76,7 @@ class Searching:
     def _pages(self, wanted: Wanted, store: Store, room: int) -> Retrieved:
         kind = Kind(wanted.kind) if wanted.kind else None
         here = Place(None, knobs=self._engine.config.knobs_for("").history)
-        return retrieval.answer(Search(wanted.query, kind, wanted.session, room), store, here, index=self._index(store))
+        return recall.answer(Search(wanted.query, kind, wanted.session, room), store, here, index=self._index(store))
 
     def _index(self, store: Store) -> Index | None:
         """For what was said; a question makes none where nothing is kept. What is not in it yet follows in the background."""

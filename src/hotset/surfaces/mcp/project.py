@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Self
 from hotset import tokens
 from hotset.config import Config
 from hotset.errors import HotsetError, NotFound, StoreMoved
+from hotset.index import open_index
 from hotset.index.port import Index
 from hotset.nouns.finding import Query
 from hotset.nouns.page import SessionId
-from hotset.runtime.following import open_index
 from hotset.sources.code.consent import consent
 from hotset.sources.code.parsing import GRAMMARS, Parsers
 from hotset.store.folder import has_store

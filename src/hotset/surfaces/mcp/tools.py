@@ -16,7 +16,7 @@ from hotset.errors import Malformed
 from hotset.files.root import below
 from hotset.nouns.finding import Filter, Query
 from hotset.nouns.retrieval import MAX_TOKENS, Place, Regex, Retrieve
-from hotset.runtime.retrieval import answer, event_of
+from hotset.runtime.recall import answer, event_of
 from hotset.sources.code.languages import LANGUAGES
 from hotset.sources.code.outlining import outline
 from hotset.sources.code.reading import Told, get_file

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from hotset.nouns.page import Kind, PageId
-from hotset.sources.history.pages import PATH_NAMES
 from hotset.sources.memory.encoding.reading import Said
 from hotset.sources.memory.encoding.verdicts import NOTHING, Verdict, verdict
 from hotset.text.words import once, word_set
+from hotset.window.page_text import PATH_NAMES
 
 
 class Doing(Enum):

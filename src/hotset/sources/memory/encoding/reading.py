@@ -17,11 +17,11 @@ from hotset.nouns.memory import Ending
 from hotset.nouns.page import ROOT, Chain, Kind, Page, SessionId
 from hotset.nouns.turn import Session, Turn
 from hotset.sealing import seal
-from hotset.sources.history.pages import LEFT_OUT, is_binary, is_ours
 from hotset.sources.memory.encoding.persons import is_person
 from hotset.sources.memory.encoding.speaking import spoken
 from hotset.store.port import Store, Where
 from hotset.text.characters import squeezed
+from hotset.window.page_text import NOT_SEARCHED, is_binary, is_ours
 
 OUTCOME = "Outcome"
 """The event by which somebody tells how a turn came out: `{"outcome": "success"}`."""
@@ -92,7 +92,7 @@ def said(page: Page, content: bytes) -> Said:
 
 
 def _read(store: Store, page: Page) -> Said | None:
-    if page.kind in LEFT_OUT or is_ours(page):
+    if page.kind in NOT_SEARCHED or is_ours(page):
         return None
     try:
         return said(page, store.content(page.digest))

@@ -15,7 +15,6 @@ from hotset.index.port import Index
 from hotset.nouns.knobs import MemoryKnobs
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, Relation, Standing, Task, Uses
 from hotset.nouns.page import Kind, Page, PageId, SessionId
-from hotset.sources.history.reading import read
 from hotset.sources.memory.encoding.persons import is_person
 from hotset.sources.memory.entries import FINDABLE, RECALLED, entry_of
 from hotset.sources.memory.recalling.asked_of import asks_for_a_number, asks_of_oneself, asks_the_model
@@ -44,6 +43,7 @@ from hotset.sources.memory.recalling.when import Spoken, spoken
 from hotset.sources.memory.recalling.why import Chosen, day, why
 from hotset.store.port import Store, Where
 from hotset.text.terms import Term, first_hits, terms
+from hotset.window.page_text import page_stretches
 
 SAID = "said"
 """The kind of what is no memory, but somebody's words."""
@@ -156,7 +156,7 @@ def recall(
 def best_stretch(page: Page, store: Store, wanted: Sequence[Term]) -> str:
     """Of a page that was not found by its own words: the stretch that shares most with the question; empty where it is lost."""
     try:
-        stretches = list(read(page, store.content(page.digest)))
+        stretches = list(page_stretches(page, store.content(page.digest)))
     except (NotFound, PageDamaged):
         return ""
     return max((each.text for each in stretches), key=lambda text: _shared(text, wanted), default="")
