@@ -23,8 +23,7 @@ from hotset.nouns.link import link
 from hotset.nouns.message import DialectName, Reply, Request
 from hotset.nouns.window import Hidden
 from hotset.runtime.planning import Planner, Prepared
-from hotset.runtime.prefetches import JUDGED, PREFETCHED, Prefetches
-from hotset.runtime.prefetching import Prefetcher, judged_event
+from hotset.runtime.prefetching import JUDGED, PREFETCHED, Prefetcher, Prefetches, judged_event
 from hotset.sources.history import follow
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import RamStore, Say, ScriptedUpstream

@@ -29,8 +29,7 @@ from hotset.runtime.memories import Memories
 from hotset.runtime.memory_wording import Writer
 from hotset.runtime.offering import Tools
 from hotset.runtime.planning import Planner
-from hotset.runtime.prefetches import Prefetches
-from hotset.runtime.prefetching import Prefetcher
+from hotset.runtime.prefetching import Prefetcher, Prefetches
 from hotset.runtime.remembering import Rememberer
 from hotset.runtime.reminding import Reminding
 from hotset.runtime.summarising import Summariser
