@@ -14,7 +14,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -24,7 +24,7 @@ from hotset.files.folder import private_folder
 from hotset.files.lock import hold_lock
 from hotset.files.open import open_private
 from hotset.files.root import Stat, Why
-from hotset.sources.code.scan import Folder, Tally
+from hotset.sources.code.scan import ScannedFolder, SkippedFiles
 from hotset.store.connecting import Tuning, connect, in_our_words, leave
 from hotset.store.folder import beside, refuse_links
 
@@ -64,7 +64,7 @@ CREATE TABLE pending (path TEXT PRIMARY KEY) WITHOUT ROWID;
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FileRow:
     """What is known of a file."""
 
     stat: Stat
@@ -79,7 +79,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class CutContent:
     """How a content was cut."""
 
     chunks: tuple[Chunk, ...]
@@ -105,18 +105,50 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
+class IndexReport(Totals):
+    """What is indexed of a project, and what a run did."""
+
+    changed: int = 0
+    """Files that were read in this run."""
+    parsed: int = 0
+    """Of these, the ones whose content was not known."""
+    removed: int = 0
+    sealed: int = 0
+    """Secrets in the files that were read in this run; nothing of them is kept."""
+    seconds: float = 0.0
+    stopped: bool = False
+    """The run was asked to end early; the next one goes on from here."""
+
+    @classmethod
+    def of(cls, known: Totals, **done: Any) -> IndexReport:
+        return cls(*(getattr(known, each.name) for each in fields(Totals)), **done)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexProgress:
+    """Where an index run is. Counts only, no names."""
+
+    done: int
+    total: int
+    """Files that differ, as far as the scan has come."""
+    bytes: int
+    chunks: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class FolderStamp:
     """What is kept of a folder that the scan told of."""
 
     path: str
-    left_out: Tally
+    left_out: SkippedFiles
     stamp: bytes = b""
     """Of all that is in it; empty where something in it is too fresh to be trusted by its stat. So is `stat`, its own."""
     stat: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class FolderDifference:
     """What of a folder has to be looked at."""
 
     changed: Mapping[str, Stat]
@@ -217,22 +249,22 @@ class Manifest:
 
     # What is known
 
-    def rows(self, folder: str) -> dict[str, Row]:
+    def rows(self, folder: str) -> dict[str, FileRow]:
         """By name."""
         with in_our_words(self.path):
             found = self._db.execute(
                 "SELECT name, size, mtime, ctime, inode, digest, symbols, chunks, why, part FROM file WHERE folder = ?", (folder,)
             )
-            return {name: Row(Stat(*rest[:4]), *rest[4:]) for name, *rest in found}
+            return {name: FileRow(Stat(*rest[:4]), *rest[4:]) for name, *rest in found}
 
-    def row(self, path: str) -> Row | None:
+    def row(self, path: str) -> FileRow | None:
         folder, _, name = path.rpartition("/")
         with in_our_words(self.path):
             found = self._db.execute(
                 "SELECT size, mtime, ctime, inode, digest, symbols, chunks, why, part FROM file WHERE folder = ? AND name = ?",
                 (folder, name),
             ).fetchone()
-        return None if found is None else Row(Stat(*found[:4]), *found[4:])
+        return None if found is None else FileRow(Stat(*found[:4]), *found[4:])
 
     def is_indexed(self, path: str) -> bool:
         folder, _, name = path.rpartition("/")
@@ -240,7 +272,7 @@ class Manifest:
             found = self._db.execute("SELECT 1 FROM file WHERE folder = ? AND name = ? AND why = ''", (folder, name))
             return found.fetchone() is not None
 
-    def totals(self, walked_past: Tally | None = None) -> Totals:
+    def totals(self, walked_past: SkippedFiles | None = None) -> Totals:
         """`walked_past` is what a walk left out that has not ended; otherwise the last one that did is asked."""
         with in_our_words(self.path):
             totals = self._db.execute("SELECT count(*), total(chunks), total(size), total(symbols) FROM file WHERE why = ''")
@@ -260,18 +292,18 @@ class Manifest:
             in_part_files=tuple(_joined(*each) for each in some),
         )
 
-    def _refused(self) -> Tally:
+    def _refused(self) -> SkippedFiles:
         """Known files that are not indexed."""
-        tally = Tally()
+        tally = SkippedFiles()
         with in_our_words(self.path):
             found: Any = self._db.execute("SELECT folder, name, why FROM file WHERE why != '' ORDER BY folder, name")
             for folder, name, why in found:
                 tally.add(_joined(folder, name), why)
         return tally
 
-    def _walked_past(self) -> Tally:
+    def _walked_past(self) -> SkippedFiles:
         """What the last whole walk, and whoever looked into one folder since, left out without asking for its content."""
-        tally = Tally()
+        tally = SkippedFiles()
         with in_our_words(self.path):
             found: Any = self._db.execute("SELECT why, times, examples FROM left_out ORDER BY folder")
             for why, times, examples in found:
@@ -321,16 +353,18 @@ class Manifest:
             _told(Stat.of(os.lstat(f"{here}/{path}"))) == stat for path, stat in folders
         )
 
-    def cut(self, digest: bytes, language: str) -> Cut | None:
+    def cut(self, digest: bytes, language: str) -> CutContent | None:
         with in_our_words(self.path):
             found = self._db.execute(
                 "SELECT chunks, symbols, part FROM cut WHERE digest = ? AND language = ?", (digest, language)
             ).fetchone()
-        return None if found is None else Cut(_unpacked(found[0]), *found[1:])
+        return None if found is None else CutContent(_unpacked(found[0]), *found[1:])
 
     # The tree
 
-    def differences(self, folders: Iterable[Folder], began: float) -> Iterator[tuple[Walked, Difference | None]]:
+    def differences(
+        self, folders: Iterable[ScannedFolder], began: float
+    ) -> Iterator[tuple[FolderStamp, FolderDifference | None]]:
         """What of each folder has to be looked at, as the scan that then began tells it; None where all of it is as it was."""
         with in_our_words(self.path):
             known = dict(self._db.execute("SELECT path, stamp FROM folder"))
@@ -341,19 +375,21 @@ class Manifest:
             stats = (folder.stat, *folder.files.values())
             fresh = any(is_fresh(max(each.mtime_ns, each.ctime_ns), began) for each in stats)
             left_out = folder.left_out
-            walked = Walked(folder.path, left_out) if fresh else Walked(folder.path, left_out, stamp, _told(folder.stat))
+            walked = (
+                FolderStamp(folder.path, left_out) if fresh else FolderStamp(folder.path, left_out, stamp, _told(folder.stat))
+            )
             yield walked, None if known.get(folder.path) == stamp else self._difference(folder)
 
-    def _difference(self, folder: Folder) -> Difference:
+    def _difference(self, folder: ScannedFolder) -> FolderDifference:
         rows = self.rows(folder.path)
         changed = {
             _joined(folder.path, name): stat
             for name, stat in folder.files.items()
             if (row := rows.get(name)) is None or row.stat != stat
         }
-        return Difference(changed, tuple(_joined(folder.path, name) for name in rows.keys() - folder.files.keys()))
+        return FolderDifference(changed, tuple(_joined(folder.path, name) for name in rows.keys() - folder.files.keys()))
 
-    def settle(self, walked: Iterable[Walked]) -> None:
+    def settle(self, walked: Iterable[FolderStamp]) -> None:
         """All that was to do in these folders is done; there are no others."""
         walked = tuple(walked)
         with self._commit():
@@ -364,13 +400,13 @@ class Manifest:
                 "INSERT OR REPLACE INTO folder VALUES (?, ?, ?)", ((each.path, each.stamp, each.stat) for each in walked)
             )
 
-    def leave_out(self, folder: str, tally: Tally) -> None:
+    def leave_out(self, folder: str, tally: SkippedFiles) -> None:
         """What of one folder was not taken, as a look at it alone tells."""
         with self._commit():
             self._db.execute("DELETE FROM left_out WHERE folder = ?", (folder,))
             self._leave_out(folder, tally)
 
-    def _leave_out(self, folder: str, tally: Tally) -> None:
+    def _leave_out(self, folder: str, tally: SkippedFiles) -> None:
         self._db.executemany(
             "INSERT INTO left_out VALUES (?, ?, ?, ?)",
             ((folder, why, times, json.dumps(tally.examples.get(why, []))) for why, times in tally.counts.items()),
@@ -399,8 +435,8 @@ class Manifest:
 
     def keep(
         self,
-        rows: Mapping[str, Row],
-        cuts: Mapping[tuple[bytes, str], Cut] | None = None,
+        rows: Mapping[str, FileRow],
+        cuts: Mapping[tuple[bytes, str], CutContent] | None = None,
         gone: Sequence[str] = (),
         gone_folders: Sequence[str] = (),
         *,
@@ -506,7 +542,7 @@ def remove_manifest(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def stamp_of(folder: Folder, below: Mapping[str, bytes]) -> bytes:
+def stamp_of(folder: ScannedFolder, below: Mapping[str, bytes]) -> bytes:
     """A hash of all that a folder has, by stat: its files, and the stamps of its folders. Equal stamps, equal trees."""
     told = [f"{name}\0{stat.size}\0{stat.mtime_ns}\0{stat.ctime_ns}\0{stat.inode}" for name, stat in sorted(folder.files.items())]
     told += [f"{name}/\0{stamp.hex()}" for name, stamp in sorted(below.items())]

@@ -92,7 +92,12 @@ PROMISES = (
     Promise("M10", "Profiles are compared side by side on real sessions"),
     Promise("M11", "Weights are learned within bounds, and rolled back when they hurt"),
     Promise("M12", "Whole memory designs are bred and judged on real tasks"),
-    Promise("X1", "Tools, conversation, memory and code: one store, one search, one policy"),
+    Promise(
+        "X1",
+        "Tools, conversation, memory and code: one store, one search, one policy",
+        State.PARTLY,
+        "one store, and one search over all four; what goes into the window is still decided source by source",
+    ),
     Promise("X2", "A proxy, an MCP server and a library that behave the same", State.WORKING),
     Promise("X3", "Eviction that knows the provider's prompt cache, so that cost falls too", State.WORKING),
     Promise("X4", "A dashboard of the window as a memory map"),

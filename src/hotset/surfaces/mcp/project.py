@@ -16,12 +16,10 @@ from hotset.index import open_index
 from hotset.index.port import Index
 from hotset.nouns.finding import Query
 from hotset.nouns.page import SessionId
-from hotset.sources.code.consent import consent
-from hotset.sources.code.parsing import GRAMMARS, Parsers
+from hotset.sources.code import GRAMMARS, Parsers, has_code, index_folder, read_consent
 from hotset.store.folder import has_store
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.project_index import has_code, index_folder
 
 if TYPE_CHECKING:
     from hotset.runtime.memories import Memories
@@ -117,7 +115,7 @@ class Project:
 
     @property
     def _allowed(self) -> bool:
-        return consent(self._config.folder).allows(self._config.project)
+        return read_consent(self._config.folder).allows(self._config.project)
 
     @cached_property
     def _memories(self) -> Memories:

@@ -7,8 +7,8 @@ import shlex
 from functools import lru_cache
 
 from hotset.nouns.memory import Action, Trouble
-from hotset.sources.code.languages import PLAIN, language_of
 from hotset.sources.memory.encoding.taint import is_dangerous
+from hotset.text.languages import PLAIN, language_of
 
 _MOST_STEP = 80  # characters
 _MOST_WORDS = 3
