@@ -173,12 +173,12 @@ class _Run:
         edited = None if fresh else self._manifest.edited(self._root.folder, self._is_to_stop)
         if edited is not None or self._stopped:
             if edited:
-                self._manifest.run_begins()
+                self._manifest.mark_run("begun")
             self._take(edited or {})
             if not self._stopped:
-                self._manifest.run_ends()
+                self._manifest.mark_run("ended")
             return self._report(walked=False)
-        self._manifest.run_begins()
+        self._manifest.mark_run("begun")
         walked: list[FolderStamp] = []
         found = self._manifest.differences(scan(self._root, self._tally, self._limits), self._began)
         for todo, gone in _windows(takewhile(lambda _: not self._is_to_stop(), found), walked):
@@ -192,7 +192,7 @@ class _Run:
         if self._manifest.may_have_strangers:
             self._remove_strangers()
         self._manifest.tidy()
-        self._manifest.run_ends()
+        self._manifest.mark_run("ended")
         return self._report(walked=True)
 
     def folders(self, paths: Sequence[str]) -> IndexReport:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from hotset.errors import PageDamaged
 from hotset.files.folder import private_folder
@@ -47,6 +47,7 @@ _BETWEEN_STOPS = 1000  # files that are looked at in about 5 ms
 _MOST_EDITED = 10_000  # files that are told of at once; a scan tells of more in portions
 _MOST_NAMED = 5
 _UNUSED_CUTS = 50_000  # contents that no file has now are remembered for the way back to their branch: about 20 MB
+_ROW = "size, mtime, ctime, inode, digest, symbols, chunks, why, part"
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE folder (path TEXT PRIMARY KEY, stamp BLOB NOT NULL, stat TEXT NOT NULL) WITHOUT ROWID;
@@ -236,49 +237,31 @@ class Manifest:
         """The last run that had something to do did not come to its end."""
         return self._meta("run") == "begun"
 
-    def run_begins(self) -> None:
-        self._run_is("begun")
-
-    def run_ends(self) -> None:
-        self._run_is("ended")
-
-    def _run_is(self, now: str) -> None:
-        if self._meta("run") != now:
+    def mark_run(self, state: Literal["begun", "ended"]) -> None:
+        if self._meta("run") != state:
             with self._commit():
-                self._set("run", now)
+                self._set("run", state)
 
     # What is known
 
     def rows(self, folder: str) -> dict[str, FileRow]:
         """By name."""
-        with in_our_words(self.path):
-            found = self._db.execute(
-                "SELECT name, size, mtime, ctime, inode, digest, symbols, chunks, why, part FROM file WHERE folder = ?", (folder,)
-            )
-            return {name: FileRow(Stat(*rest[:4]), *rest[4:]) for name, *rest in found}
+        found = self._select(f"SELECT name, {_ROW} FROM file WHERE folder = ?", folder)  # noqa: S608
+        return {name: FileRow(Stat(*rest[:4]), *rest[4:]) for name, *rest in found}
 
     def row(self, path: str) -> FileRow | None:
-        folder, _, name = path.rpartition("/")
-        with in_our_words(self.path):
-            found = self._db.execute(
-                "SELECT size, mtime, ctime, inode, digest, symbols, chunks, why, part FROM file WHERE folder = ? AND name = ?",
-                (folder, name),
-            ).fetchone()
-        return None if found is None else FileRow(Stat(*found[:4]), *found[4:])
+        found = self._select(f"SELECT {_ROW} FROM file WHERE folder = ? AND name = ?", *_split(path))  # noqa: S608
+        return FileRow(Stat(*found[0][:4]), *found[0][4:]) if found else None
 
     def is_indexed(self, path: str) -> bool:
-        folder, _, name = path.rpartition("/")
-        with in_our_words(self.path):
-            found = self._db.execute("SELECT 1 FROM file WHERE folder = ? AND name = ? AND why = ''", (folder, name))
-            return found.fetchone() is not None
+        return bool(self._select("SELECT 1 FROM file WHERE folder = ? AND name = ? AND why = ''", *_split(path)))
 
     def totals(self, walked_past: SkippedFiles | None = None) -> Totals:
         """`walked_past` is what a walk left out that has not ended; otherwise the last one that did is asked."""
-        with in_our_words(self.path):
-            totals = self._db.execute("SELECT count(*), total(chunks), total(size), total(symbols) FROM file WHERE why = ''")
-            files, chunks, size, symbols = (int(each) for each in totals.get)
-            in_part: Any = self._db.execute("SELECT part, count(*) FROM file WHERE part != '' GROUP BY part").fetchall()
-            some: Any = self._db.execute("SELECT folder, name FROM file WHERE part != '' LIMIT ?", (_MOST_NAMED,)).fetchall()
+        sums = self._select("SELECT count(*), total(chunks), total(size), total(symbols) FROM file WHERE why = ''")
+        files, chunks, size, symbols = map(int, sums[0])
+        in_part = self._select("SELECT part, count(*) FROM file WHERE part != '' GROUP BY part")
+        some = self._select("SELECT folder, name FROM file WHERE part != '' LIMIT ?", _MOST_NAMED)
         left = self._refused()
         left.merge(self._walked_past() if walked_past is None else walked_past)
         return Totals(
@@ -304,19 +287,14 @@ class Manifest:
     def _walked_past(self) -> SkippedFiles:
         """What the last whole walk, and whoever looked into one folder since, left out without asking for its content."""
         tally = SkippedFiles()
-        with in_our_words(self.path):
-            found: Any = self._db.execute("SELECT why, times, examples FROM left_out ORDER BY folder")
-            for why, times, examples in found:
-                tally.more(why, times, json.loads(examples))
+        for why, times, examples in self._select("SELECT why, times, examples FROM left_out ORDER BY folder"):
+            tally.more(why, times, json.loads(examples))
         return tally
 
     def latest(self, most: int) -> list[str]:
         """The files that were changed last, by path; the last one first."""
-        with in_our_words(self.path):
-            found: Any = self._db.execute(
-                "SELECT folder, name FROM file WHERE why = '' ORDER BY iif(mtime, mtime, ctime) DESC LIMIT ?", (most,)
-            )
-            return [_joined(folder, name) for folder, name in found]
+        latest = "SELECT folder, name FROM file WHERE why = '' ORDER BY iif(mtime, mtime, ctime) DESC LIMIT ?"
+        return [_joined(*each) for each in self._select(latest, most)]
 
     def edited(self, root: Path, stop: Callable[[], bool] | None = None) -> dict[str, Stat] | None:
         """Files whose stat is another one, if no folder's is and every one was compared before; None asks for a scan.
@@ -344,9 +322,8 @@ class Manifest:
         return changed
 
     def _folders_are_as_they_were(self, here: str) -> bool:
-        with in_our_words(self.path):
-            folders: list[Any] = self._db.execute("SELECT path, stat FROM folder").fetchall()
-            closed: list[Any] = self._db.execute("SELECT folder FROM left_out WHERE why = ?", (Why.UNREADABLE,)).fetchall()
+        folders = self._select("SELECT path, stat FROM folder")
+        closed = self._select("SELECT folder FROM left_out WHERE why = ?", Why.UNREADABLE)
         if any(os.access(f"{here}/{path}", os.R_OK | os.X_OK) for (path,) in closed):
             return False
         return any(not path for path, _ in folders) and all(
@@ -354,11 +331,8 @@ class Manifest:
         )
 
     def cut(self, digest: bytes, language: str) -> CutContent | None:
-        with in_our_words(self.path):
-            found = self._db.execute(
-                "SELECT chunks, symbols, part FROM cut WHERE digest = ? AND language = ?", (digest, language)
-            ).fetchone()
-        return None if found is None else CutContent(_unpacked(found[0]), *found[1:])
+        found = self._select("SELECT chunks, symbols, part FROM cut WHERE digest = ? AND language = ?", digest, language)
+        return CutContent(_codec()[1].decode(found[0][0]), *found[0][1:]) if found else None
 
     # The tree
 
@@ -366,8 +340,7 @@ class Manifest:
         self, folders: Iterable[ScannedFolder], began: float
     ) -> Iterator[tuple[FolderStamp, FolderDifference | None]]:
         """What of each folder has to be looked at, as the scan that then began tells it; None where all of it is as it was."""
-        with in_our_words(self.path):
-            known = dict(self._db.execute("SELECT path, stamp FROM folder"))
+        known = dict(self._select("SELECT path, stamp FROM folder"))
         stamps: dict[str, bytes] = {}
         for folder in folders:
             below = {name: stamps.pop(_joined(folder.path, name), b"") for name in folder.folders}
@@ -414,12 +387,10 @@ class Manifest:
 
     def folders(self) -> set[str]:
         """Every folder that was walked."""
-        with in_our_words(self.path):
-            return {path for (path,) in self._db.execute("SELECT path FROM folder UNION SELECT DISTINCT folder FROM file")}
+        return {path for (path,) in self._select("SELECT path FROM folder UNION SELECT DISTINCT folder FROM file")}
 
     def knows_folder(self, path: str) -> bool:
-        with in_our_words(self.path):
-            return self._db.execute("SELECT 1 FROM folder WHERE path = ?", (path,)).fetchone() is not None
+        return bool(self._select("SELECT 1 FROM folder WHERE path = ?", path))
 
     # Writing
 
@@ -430,8 +401,7 @@ class Manifest:
 
     def pending(self) -> list[str]:
         """What the index may have been told of when this ended before its time."""
-        with in_our_words(self.path):
-            return [path for (path,) in self._db.execute("SELECT path FROM pending")]
+        return [path for (path,) in self._select("SELECT path FROM pending")]
 
     def keep(
         self,
@@ -447,27 +417,27 @@ class Manifest:
         batch = int(self._meta("batch") or 0) + told
         with self._commit():
             self._set("batch", str(batch))
-            for path, row in rows.items():
-                folder, _, name = path.rpartition("/")
-                self._db.execute(
-                    "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (folder, name, *row.stat, row.digest, row.symbols, row.chunks, row.why, row.part, batch),
-                )
-            for (digest, language), cut in (cuts or {}).items():
-                self._db.execute(
-                    "INSERT OR REPLACE INTO cut VALUES (?, ?, ?, ?, ?, ?)",
-                    (digest, language, cut.symbols, _packed(cut.chunks), cut.part, now),
-                )
-            for path in gone:
-                folder, _, name = path.rpartition("/")
-                self._db.execute("DELETE FROM file WHERE folder = ? AND name = ?", (folder, name))
-            for folder in gone_folders:
-                self._db.execute("DELETE FROM file WHERE folder = ?", (folder,))
-                self._db.execute("DELETE FROM folder WHERE path = ?", (folder,))
-            for folder in {above for path in (*rows, *gone) for above in _above(path)}:
-                self._db.execute("UPDATE folder SET stamp = x'' WHERE path = ?", (folder,))
-            for folder in {path.rpartition("/")[0] for path in gone}:
-                self._db.execute("UPDATE folder SET stat = '' WHERE path = ?", (folder,))
+            every = self._db.executemany
+            every(
+                "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    (*_split(path), *row.stat, row.digest, row.symbols, row.chunks, row.why, row.part, batch)
+                    for path, row in rows.items()
+                ),
+            )
+            every(
+                "INSERT OR REPLACE INTO cut VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    (digest, language, cut.symbols, _codec()[0].encode(cut.chunks), cut.part, now)
+                    for (digest, language), cut in (cuts or {}).items()
+                ),
+            )
+            every("DELETE FROM file WHERE folder = ? AND name = ?", map(_split, gone))
+            every("DELETE FROM file WHERE folder = ?", ((folder,) for folder in gone_folders))
+            every("DELETE FROM folder WHERE path = ?", ((folder,) for folder in gone_folders))
+            above = {(folder,) for path in (*rows, *gone) for folder in _above(path)}
+            every("UPDATE folder SET stamp = x'' WHERE path = ?", above)
+            every("UPDATE folder SET stat = '' WHERE path = ?", {_split(path)[:1] for path in gone})
             self._db.execute("DELETE FROM pending")
 
     def tidy(self) -> None:
@@ -509,11 +479,14 @@ class Manifest:
         self._set("strangers", "1")
 
     def _meta(self, name: str) -> str | None:
+        if not self._select("SELECT 1 FROM sqlite_master WHERE name = 'meta'"):
+            return None
+        found = self._select("SELECT value FROM meta WHERE name = ?", name)
+        return str(found[0][0]) if found else None
+
+    def _select(self, sql: str, *values: Any) -> list[Any]:
         with in_our_words(self.path):
-            if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
-                return None
-            found = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        return None if found is None else str(found[0])
+            return self._db.execute(sql, values).fetchall()
 
     def _set(self, name: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
@@ -555,14 +528,6 @@ def is_fresh(changed_ns: int, began: float) -> bool:
     return changed_ns > began * 1e9 - (_COARSE_NS if coarse else _SETTLED_NS)
 
 
-def _packed(chunks: tuple[Chunk, ...]) -> bytes:
-    return _codec()[0].encode(chunks)
-
-
-def _unpacked(packed: bytes) -> tuple[Chunk, ...]:
-    return _codec()[1].decode(packed)
-
-
 @cache
 def _codec() -> tuple[msgspec.msgpack.Encoder, msgspec.msgpack.Decoder[tuple[Chunk, ...]]]:
     import msgspec  # noqa: PLC0415 - where something was cut; a look at unchanged files pays for neither of them
@@ -582,6 +547,11 @@ def _above(path: str) -> Iterator[str]:
     while path:
         path = path.rpartition("/")[0]
         yield path
+
+
+def _split(path: str) -> tuple[str, str]:
+    folder, _, name = path.rpartition("/")
+    return folder, name
 
 
 def _joined(folder: str, name: str) -> str:

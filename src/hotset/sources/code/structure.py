@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from hotset.nouns.retrieval import Span
-from hotset.sources.code.symbols import FEW_KEYS, MOST_SYMBOLS, CodeSymbol, Definitions, visible
+from hotset.sources.code.symbols import FEW_KEYS, MOST_SYMBOLS, CodeSymbol, DefinedSymbols, visible
 from hotset.text.languages import Language
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:\s+(.*?))?(?:\s+#*)?\s*$")
@@ -165,18 +165,18 @@ _HAVE_BODIES = ("function", "procedure", "trigger")
 _LONGEST = 200
 
 
-def with_statements(text: str, found: Definitions) -> Definitions:
+def with_statements(text: str, found: DefinedSymbols) -> DefinedSymbols:
     """Adds what the grammar lost. What it made of the lines that it lost, it may have put together wrongly, and is not taken."""
     lines = text.removesuffix("\n").split("\n")
     kept = [each for each in found.symbols if not any(each.first <= last and first <= each.last for first, last in found.lost)]
     known = [(each.first, each.last) for each in kept]
     added = list(_statements(lines, known))
     if len(kept) + len(added) > MOST_SYMBOLS:
-        return Definitions(lost=found.lost)
+        return DefinedSymbols(lost=found.lost)
     kept = [each for each in kept if not any(one.first <= each.first and each.last <= one.last for one in added)]
     told = sorted((*kept, *added), key=lambda each: (each.first, -each.last))
     seen = {number for each in added for number in range(each.first, each.last + 1)}
-    return Definitions(tuple(told), tuple(span for span in found.lost if not seen.issuperset(range(span[0], span[1] + 1))))
+    return DefinedSymbols(tuple(told), tuple(span for span in found.lost if not seen.issuperset(range(span[0], span[1] + 1))))
 
 
 def _statements(lines: Sequence[str], known: Sequence[Span]) -> Iterator[CodeSymbol]:

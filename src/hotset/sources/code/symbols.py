@@ -75,24 +75,24 @@ class CodeSymbol:
 
 
 @dataclass(frozen=True, slots=True)
-class Definitions:
+class DefinedSymbols:
     symbols: tuple[CodeSymbol, ...] = ()
     """In their order; outer ones in front of what they contain."""
     lost: tuple[Span, ...] = ()
     """Lines that the grammar could not make sense of: what they define may be missing."""
 
 
-def symbols(text: str, language: Language, grammars: Path | None = None) -> Definitions:
+def symbols(text: str, language: Language, grammars: Path | None = None) -> DefinedSymbols:
     """Nothing where there is no grammar. Lines end with `\\n` here."""
     if not language.grammar:
-        return Definitions()
+        return DefinedSymbols()
     from tree_sitter import Parser  # noqa: PLC0415 - 10 ms that only parsing should pay
 
     try:
         query = _query(language.grammar, grammars)
         parser = Parser(grammar(language.grammar, grammars))
     except NoGrammar:
-        return Definitions()
+        return DefinedSymbols()
     source = text.encode("utf-8", "replace")
     root = parser.parse(source).root_node
     if root.has_error and (mended := _mended(source, language)) != source:
@@ -101,14 +101,14 @@ def symbols(text: str, language: Language, grammars: Path | None = None) -> Defi
     lost = _lost(root)
     found = _matched(root, query)
     if len(found) > MOST_SYMBOLS:
-        return Definitions(lost=lost)
+        return DefinedSymbols(lost=lost)
     if language.grammar in DEEPER:
         deeper = _matched(root, _query(language.grammar, grammars, deeper=True))
         if len(found) + len(deeper) <= MOST_SYMBOLS:
             found |= _few(found.values(), deeper) if language.name == "json" else deeper
     placed = sorted((each for each in found.values() if each.kind), key=lambda each: (each.start, -each.end))
     told = tuple(_told(placed, text.removesuffix("\n").split("\n"), source, language))
-    return Definitions(told, lost)
+    return DefinedSymbols(told, lost)
 
 
 def _matched(root: Node, query: Query) -> dict[int, _Found]:

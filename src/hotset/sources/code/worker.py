@@ -18,7 +18,7 @@ import msgspec
 from hotset.nouns.retrieval import Span
 from hotset.sources.code.chunks import Chunk, chunks
 from hotset.sources.code.structure import structure, with_statements
-from hotset.sources.code.symbols import CodeSymbol, Definitions, symbols
+from hotset.sources.code.symbols import CodeSymbol, DefinedSymbols, symbols
 from hotset.text.languages import LANGUAGES, Language
 
 _MOST_MEMORY = 2 << 30  # bytes; a megabyte of code takes a twentieth of that
@@ -48,9 +48,9 @@ def answer(question: ParseRequest, grammars: Path | None) -> ParseReply:
     return ParseReply(len(found.symbols), chunks(question.text, found.symbols))
 
 
-def _defined(text: str, language: Language, grammars: Path | None) -> Definitions:
+def _defined(text: str, language: Language, grammars: Path | None) -> DefinedSymbols:
     if not language.grammar:
-        return Definitions(structure(text, language))
+        return DefinedSymbols(structure(text, language))
     found = symbols(text, language, grammars)
     return with_statements(text, found) if language.name == "sql" else found
 
