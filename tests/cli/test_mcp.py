@@ -19,7 +19,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
 from hotset import tokens
-from hotset.sources.code.parsing import GRAMMARS
+from hotset.sources.code.parsers import GRAMMARS
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.mcp.protocol import Said, Server, Tool
 from tests.cli.conftest import LARGE, Desk, desk_in, fill

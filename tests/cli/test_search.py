@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotset.nouns.finding import Entry, EntryId, Sort
-from hotset.surfaces.excerpts import excerpt
+from hotset.text.excerpt import excerpt
 from hotset.text.terms import terms
 from tests.cli.conftest import NOW, Desk, desk_in, fill, in_a_process
 from tests.cli.test_terminal import on_a_terminal
@@ -73,6 +73,43 @@ def test_what_was_said_is_told_with_its_turn_and_the_command_that_shows_it(shop:
 
 
 @pytest.mark.row("X1")
+def test_pages_code_memories_and_tools_are_found_in_one_list(own_shop: Desk):
+    skill = own_shop.home / ".agents" / "skills" / "clocks"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: clocks\ndescription: Winds and repairs a clock.\n---\nTurn the key.\n")
+    remembered = own_shop.run("memory", "add", "The clock in the hall is five minutes slow.", "--json").json()["memory"]
+    found = own_shop.run("search", "clock", "--json").json()
+    first = {each["type"]: each for each in reversed(found)}
+    told = own_shop.run("search", "clock")
+
+    assert set(first) == {"page", "code", "memory", "tool"}
+    assert [each["score"] for each in found] == sorted((each["score"] for each in found), reverse=True)
+    assert {each["score"] for each in first.values()} == {1.0}
+    assert (first["memory"]["id"], first["memory"]["kind"]) == (remembered["id"], "fact")
+    assert first["memory"]["show"] == f"hotset memory show {remembered['id']}"
+    assert "five minutes slow" in first["memory"]["title"] + first["memory"]["text"]
+    assert (first["tool"]["name"], first["tool"]["description"]) == ("clocks", "Winds and repairs a clock.")
+    for line in ("five minutes slow", "Winds and repairs a clock.", "from clocks", *(each["show"] for each in first.values())):
+        assert line in told.out
+    for each in first.values():
+        if each["show"]:
+            assert own_shop.run(*each["show"].split()[1:]).code == 0
+    for wanted in (["memory"], ["tool"], ["code", "tool"], ["page", "memory"]):
+        flags = [flag for each in wanted for flag in ("--type", each)]
+        assert {each["type"] for each in own_shop.run("search", "clock", *flags, "--json").json()} == set(wanted)
+
+
+def test_memories_and_tools_are_found_where_nothing_else_is_kept_and_nothing_is_made(desk: Desk):
+    skill = desk.home / ".agents" / "skills" / "clocks"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: clocks\ndescription: Winds and repairs a clock.\n---\nTurn the key.\n")
+
+    (found,) = desk.run("search", "repair the clock", "--json").json()
+
+    assert (found["type"], found["name"]) == ("tool", "clocks")
+    assert not desk.data.exists()
+
+
 def test_both_are_searched_unless_one_is_asked_for(shop: Desk):
     types = {each["type"] for each in shop.run("search", "clock", "--json").json()}
     code = {each["type"] for each in shop.run("search", "clock", "--type", "code", "--json").json()}

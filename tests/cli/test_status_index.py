@@ -11,11 +11,11 @@ from contextlib import closing
 
 import pytest
 
+from hotset.index import open_index
 from hotset.index.generations import Generations
 from hotset.index.rows import DATABASE, Rows
 from hotset.nouns.finding import Entry, EntryId, Sort
-from hotset.runtime.following import open_index
-from hotset.sources.history.following import follow
+from hotset.sources.history.entries import follow
 from hotset.store.sqlite import SqliteStore
 from tests.waiting import wait_until
 

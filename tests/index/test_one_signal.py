@@ -11,7 +11,7 @@ import pytest
 from hotset.index.embed.table import Table
 from hotset.index.local import LocalIndex
 from hotset.nouns.finding import Entry, EntryId, Query, Sort
-from hotset.surfaces.project_index import find_code
+from hotset.sources.code.search import find_code
 from hotset.testing import HashingEmbedder
 
 HERON, CLOCK, LAKE = (

@@ -77,6 +77,29 @@ def test_files_and_sessions_are_told_together_within_the_budget(shop: Desk):
     assert found.pages
 
 
+def test_memories_and_tools_are_found_too_and_types_narrow_it(shop: Desk):
+    skill = shop.project / ".agents" / "skills" / "clocks"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: clocks\ndescription: Winds and repairs a clock.\n---\nTurn the key.\n")
+    remembered = shop.run("memory", "add", "The clock in the hall is five minutes slow.", "--json").json()["memory"]["id"]
+
+    with opened(shop) as memory:
+        everything = memory.search("clock").text
+        alone = memory.search("clock", type="memory")
+        tool = memory.search("clock", type=["tool"]).text
+        with pytest.raises(BadInput):
+            memory.search("clock", type="nonsense")
+        with pytest.raises(BadInput):
+            memory.search("clock", type="memory", path="src/")
+        before = memory.search("clock", type=("page", "code")).text
+
+    assert (remembered in everything, "src/clock.go:" in everything, "It was the clock." in everything) == (True, True, True)
+    assert (remembered in alone.text, alone.found, alone.pages, files(alone)) == (True, True, (), [])
+    assert ("clocks (tool, " in tool, remembered in tool) == (True, False)
+    assert remembered not in before
+    assert everything.startswith(before)
+
+
 def test_a_question_is_narrowed_by_kind_language_path_and_session(shop: Desk):
     with opened(shop) as memory:
         assert set(files(memory.search("clock", kind="go"))) == {"src/clock.go"}

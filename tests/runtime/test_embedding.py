@@ -5,9 +5,9 @@ from contextlib import closing
 import pytest
 
 from hotset.errors import BadConfig
+from hotset.index import open_index
 from hotset.nouns.embedding import Embedding
 from hotset.nouns.finding import Entry, EntryId, Query, Sort
-from hotset.runtime.following import open_index
 from tests.embedders import endpoint
 
 KEY = "sk-not-a-real-one"

@@ -16,15 +16,14 @@ from msgspec import structs
 
 from hotset.config import Config, load
 from hotset.dialects import DIALECTS as SPOKEN
+from hotset.index import open_index
 from hotset.nouns.finding import Entry, EntryId, Hit, Hits, Query, Sort
 from hotset.nouns.knobs import Knobs, Prefetch, Prefetching
 from hotset.nouns.link import link
 from hotset.nouns.message import DialectName, Reply, Request
 from hotset.nouns.window import Hidden
-from hotset.runtime.following import open_index
 from hotset.runtime.planning import Planner, Prepared
-from hotset.runtime.prefetches import JUDGED, PREFETCHED, Prefetches
-from hotset.runtime.prefetching import Prefetcher, judged_event
+from hotset.runtime.prefetching import JUDGED, PREFETCHED, Prefetcher, Prefetches, judged_event
 from hotset.sources.history import follow
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import RamStore, Say, ScriptedUpstream

@@ -28,15 +28,15 @@ from hotset.nouns.message import Part
 from hotset.nouns.page import Kind, Role
 from hotset.sealing import VERSION, seal
 from hotset.sources.history import find, follow, followed
-from hotset.sources.history.following import WATERMARK
-from hotset.sources.history.reading import read
-from hotset.sources.history.stretches import stretches
+from hotset.sources.history.entries import WATERMARK
 from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.hashing_embedder import HashingEmbedder
 from hotset.testing.ram_store import RamStore
 from hotset.testing.secrets import planted
 from hotset.testing.store_talk import Talk, message, said, turn_of
+from hotset.text.stretches import stretches
+from hotset.window.page_text import page_stretches
 
 REMINDER = "<reminder>\nThe todo list has changed; go on with the tasks at hand.\n</reminder>"
 
@@ -419,9 +419,9 @@ def test_a_secret_beyond_a_cut_is_sealed_all_the_same(seed):
     store = RamStore()
     page = store.page(Talk(store).asks(brings("bash", text)).pages[0])
 
-    assert not secret.remains("\n".join(each.text for each in read(page, text.encode())))
+    assert not secret.remains("\n".join(each.text for each in page_stretches(page, text.encode())))
     assert not secret.remains(
-        "\n".join(each.text for each in read(replace(page, kind=Kind.TOOL_CALL), json.dumps(text).encode()))
+        "\n".join(each.text for each in page_stretches(replace(page, kind=Kind.TOOL_CALL), json.dumps(text).encode()))
     )
 
 

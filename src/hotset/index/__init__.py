@@ -1,1 +1,26 @@
 """Finds: words and meaning side by side, derived from what is kept elsewhere, rebuilt whenever it has to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hotset.index.port import Index
+    from hotset.nouns.embedding import Embedding
+
+
+def open_index(folder: Path, embedding: Embedding | None = None, *, folds: bool = True) -> Index:
+    """The index of a project's data folder, made where there is none. A process that only looks need not fold.
+
+    Raises `BadConfig` where what was chosen for embedding cannot be used. Without a choice it is the table alone.
+    """
+    # Imported here: a quarter of a second, and 60 MB, that no start pays.
+    from hotset.index.embed.choosing import embedders  # noqa: PLC0415
+    from hotset.index.local import LocalIndex  # noqa: PLC0415
+    from hotset.index.port import FOLDER  # noqa: PLC0415
+    from hotset.nouns.embedding import OFF, Embedding  # noqa: PLC0415
+    from hotset.sealing import VERSION  # noqa: PLC0415
+
+    made = embedders(embedding or Embedding(OFF))
+    return LocalIndex(folder / FOLDER, made.documents, made.asking, sealing=VERSION, folds=folds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ VERSION = 1
 
 _MOST_ASKED = 16_384  # characters of a question that are read; a prompt is shorter, and what is longer is no question
 _MOST_PHRASES = 8
+_MOST_NAMED = 60  # characters of a phrase: quotation marks come with whole error messages, too
 _LOWER, _UPPER, _DIGIT = 1, 2, 3
 _CLASS = np.zeros(256, np.uint8)
 _CLASS[ord("a") : ord("z") + 1] = _LOWER
@@ -90,3 +91,23 @@ def _split_many(joined: str) -> str:
 def _within(words: Sequence[str], phrase: tuple[str, ...]) -> bool:
     first, length = phrase[0], len(phrase)
     return any(word == first and tuple(words[at : at + length]) == phrase for at, word in enumerate(words))
+
+
+@dataclass(frozen=True, slots=True)
+class QueryWording:
+    words: str
+    note: str = ""
+    """What to say about finds that these words bring; empty where they are what was asked for."""
+
+
+def wordings(query: str) -> Iterator[QueryWording]:
+    """What to ask, one after the other, until something is found: the query, and without its quotation marks if they count."""
+    yield QueryWording(query)
+    if question(query).phrases:
+        named = ", ".join(f'"{_shortened(" ".join(each.split()))}"' for each in _QUOTED.findall(query))
+        note = f"nothing holds {named} word for word; these come nearest, by words or by meaning"
+        yield QueryWording(query.replace('"', " "), note)
+
+
+def _shortened(phrase: str) -> str:
+    return phrase if len(phrase) <= _MOST_NAMED else f"{phrase[:_MOST_NAMED]}…"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType
@@ -87,3 +88,24 @@ class Hits:
     hits: tuple[Hit, ...] = ()
     lacking: frozenset[str] = frozenset()
     """Signals that did not serve this time: `words`, `meaning`, `tail`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """One thing that a search over every source found."""
+
+    type: Sort
+    score: float
+    """A share of the best score of its type, once hits of several types are merged."""
+    where: str
+    """A file's `path:first-last`, a session's turn, a memory's id or a tool's name."""
+    what: str
+    """Its kind, title or description, in a line."""
+    show: str = ""
+    """The command that shows more of it."""
+    time: float = 0.0
+    """When it was said or learned; 0 where it has no time."""
+    stretch: Entry | None = None
+    """The text that matches; None where `what` says it all."""
+    detail: Mapping[str, object] = field(default_factory=dict)
+    """Its fields for programs."""

@@ -16,9 +16,9 @@ from hotset.nouns.price import Price
 from hotset.nouns.retrieval import Place, Retrieval, Retrieve, Retrieved
 from hotset.nouns.turn import Event
 from hotset.nouns.window import WHOLE, Form, Spot
-from hotset.runtime import retrieval
+from hotset.runtime import recall
 from hotset.runtime.bounded import SessionQueue
-from hotset.runtime.following import Follower
+from hotset.runtime.follower import Follower
 from hotset.runtime.lines import weigh
 from hotset.runtime.offering import Ours, ours
 from hotset.runtime.planning import Prepared
@@ -216,12 +216,12 @@ class Faults:
         index = self.follower.index if self.follower else None
         asked = replace(wanted, max_tokens=min(wanted.max_tokens, room))
         sees_images = sees(self.outgoing.model) and self.dialect.carries_images
-        return wanted, retrieval.answer(asked, self.store, here, index=index, sees=sees_images, patience=self.patience)
+        return wanted, recall.answer(asked, self.store, here, index=index, sees=sees_images, patience=self.patience)
 
     def _tell(self, call: OwnCall, wanted: Retrieval | None, got: Retrieved | None, here: Place, now: float) -> None:
         again = got is not None and any(self._had_left(spot) for spot in got.spots)
         self.refaults += again
-        self.events.append(retrieval.event_of(call.name, wanted, got, here, now, refault=again))
+        self.events.append(recall.event_of(call.name, wanted, got, here, now, refault=again))
         if isinstance(wanted, Retrieve) and got is not None and got.found and is_memory_id(wanted.id):
             self.events += read_deposits(MemoryId(wanted.id), got.tokens, here, now)
 

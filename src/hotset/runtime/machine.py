@@ -15,20 +15,19 @@ from hotset.config import Config
 from hotset.dialects import DIALECTS
 from hotset.dialects.port import Dialects
 from hotset.errors import StoreFailed
+from hotset.index import open_index
 from hotset.nouns.bill import Bill
 from hotset.nouns.knobs import Prefetching
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Cause, Form, Shown
 from hotset.runtime.background import Background
 from hotset.runtime.bounded import Bounded
-from hotset.runtime.following import Follower, open_index
-from hotset.runtime.gisting import Gister
+from hotset.runtime.follower import Follower, Gister
 from hotset.runtime.keeper import Keeper
 from hotset.runtime.ledger import SUMMARISED, SUMMARY_FAILED, Births, Metrics, empty_ledger, metrics
 from hotset.runtime.offering import Tools
 from hotset.runtime.planning import Planner
-from hotset.runtime.prefetches import Prefetches
-from hotset.runtime.prefetching import Prefetcher
+from hotset.runtime.prefetching import Prefetcher, Prefetches
 from hotset.runtime.summarising import Summariser
 from hotset.runtime.summary_model import ask_about
 from hotset.runtime.toolbox import Toolbox

@@ -14,8 +14,8 @@ from hotset.sources.memory import MemorySource
 @contextmanager
 def open_memories(config: Config) -> Iterator[MemorySource]:
     """For a person, in a process of its own that looks and goes."""
-    from hotset.runtime.following import open_index  # noqa: PLC0415 - with the index
-    from hotset.sources.history.following import follow  # noqa: PLC0415
+    from hotset.index import open_index  # noqa: PLC0415 - with the index
+    from hotset.sources.history.entries import follow  # noqa: PLC0415
     from hotset.store.sqlite import SqliteStore  # noqa: PLC0415
 
     with ExitStack() as opened:

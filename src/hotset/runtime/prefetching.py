@@ -27,8 +27,10 @@ from hotset.nouns.message import Request
 from hotset.nouns.page import Chain, Kind, Role
 from hotset.nouns.turn import Event
 from hotset.nouns.window import WHOLE, Hidden, Shown, Spot, Table
-from hotset.runtime.prefetches import JUDGED, PREFETCHED
 from hotset.window.prefetch import Judged, Offer, Offered, Prompt, Verdict, asked_in, judge, offer, queries
+
+PREFETCHED, JUDGED = "Prefetched", "PrefetchJudged"
+"""Events: what was offered, and what became of each part of it."""
 
 _THREADS = 2
 _RACE_SECONDS = 0.2
@@ -179,6 +181,30 @@ class Prefetcher:
             self._open.put(chain, rest)
         else:
             self._open.pop(chain)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetches:
+    """Counts of what was offered and what became of it, from events."""
+
+    offered: int = 0
+    """Excerpts and hints."""
+    tokens: int = 0
+    used: int = 0
+    expanded: int = 0
+    wasted: int = 0
+    saved: int = 0
+    """Tokens of excerpts from which an action copied before any had read their file."""
+
+    def after(self, event: Event) -> Prefetches:
+        detail = event.detail
+        if event.name == PREFETCHED:
+            many = int(detail["excerpts"]) + int(detail["hints"])
+            return replace(self, offered=self.offered + many, tokens=self.tokens + int(detail["tokens"]))
+        if event.name == JUDGED:
+            verdict = str(Verdict(str(detail["verdict"])))
+            return replace(self, saved=self.saved + int(detail["saved"]), **{verdict: getattr(self, verdict) + 1})
+        return self
 
 
 def offered_event(found: Prefetched, now: float) -> Event:

@@ -26,8 +26,7 @@ from hotset.runtime.faults import Faults, summed
 from hotset.runtime.machine import Machine
 from hotset.runtime.offering import prompt_in
 from hotset.runtime.planning import Forbidden, Prepared, Unplanned
-from hotset.runtime.prefetches import Prefetches
-from hotset.runtime.prefetching import judged_event, offered_event
+from hotset.runtime.prefetching import Prefetches, judged_event, offered_event
 from hotset.runtime.record import KEEPING, Record
 from hotset.runtime.seeing import sees
 from hotset.runtime.using import Using

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+_SAFE_CHARS = 80
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\[\];]+")
 _WHOLE_SENTENCE = re.compile(r"(?<=[^\W\d][.!?])\s|(?<=[)\"'][.!?])\s")
 
 
@@ -27,3 +29,9 @@ def first_words(text: str, most: int) -> str:
     """The first `most` words in one line."""
     words = text.split()
     return " ".join(words) if len(words) <= most else f"{' '.join(words[:most]).rstrip('.,;:-')}…"
+
+
+def safe_line(text: str) -> str:
+    """Foreign text for a line of ours: one line, at most 80 characters, without the signs that end such a line."""
+    one = " ".join(_UNSAFE.sub(" ", text[: 4 * _SAFE_CHARS]).split())
+    return one if len(one) <= _SAFE_CHARS else f"{one[: _SAFE_CHARS - 3]}..."

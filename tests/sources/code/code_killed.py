@@ -8,9 +8,9 @@ from pathlib import Path
 from code_project import GRAMMARS
 
 from hotset.index.local import LocalIndex
-from hotset.sources.code.indexing import index_project, manifest_identity
+from hotset.sources.code.indexer import index_project, manifest_identity
 from hotset.sources.code.manifest import Manifest
-from hotset.sources.code.parsing import Parsers
+from hotset.sources.code.parsers import Parsers
 
 
 def main() -> None:

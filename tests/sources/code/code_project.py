@@ -10,10 +10,10 @@ from pathlib import Path
 
 from hotset.index.port import Watermark
 from hotset.nouns.finding import Entry, Sort
-from hotset.sources.code.indexing import Report, index_project, manifest_identity
+from hotset.sources.code.indexer import IndexReport, index_project, manifest_identity
 from hotset.sources.code.manifest import Manifest
-from hotset.sources.code.parsing import Parsers
-from hotset.sources.code.scan import Limits
+from hotset.sources.code.parsers import Parsers
+from hotset.sources.code.scan import ScanLimits
 
 GRAMMARS = Path(tempfile.gettempdir()) / f"hotset-test-grammars-{os.getuid()}"
 """Kept between runs: unpacking a grammar takes a fifth of a second."""
@@ -76,6 +76,6 @@ def write(root: Path, files: Mapping[str, str | bytes]) -> Path:
     return root
 
 
-def run(root: Path, index: RamIndex, data: Path, parsers: Parsers, limits: Limits | None = None) -> Report:
+def run(root: Path, index: RamIndex, data: Path, parsers: Parsers, limits: ScanLimits | None = None) -> IndexReport:
     with Manifest(data, manifest_identity()) as manifest:
         return index_project(root, index, manifest, parsers=parsers, limits=limits)  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from code_project import GRAMMARS
 
-from hotset.sources.code.parsing import Parsers
+from hotset.sources.code.parsers import Parsers
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotset.sources.code.chunks import LONGEST_ROW, MOST_CHARACTERS, MOST_ROWS, chunks, rows
-from hotset.sources.code.languages import LANGUAGES
-from hotset.sources.code.parsing import Parsers
-from hotset.sources.code.symbols import Symbol
+from hotset.sources.code.parsers import Parsers
+from hotset.sources.code.symbols import CodeSymbol
+from hotset.text.languages import LANGUAGES
 
 _lines = st.lists(
     st.sampled_from(["", "  ", "a = 1", "    deep", "def f():", "x" * 200, "é", "y" * (LONGEST_ROW + 5)]), max_size=300
@@ -19,7 +19,7 @@ _lines = st.lists(
 def _files(draw):
     lines = draw(_lines)
     spans = draw(st.lists(st.tuples(st.integers(1, 320), st.integers(1, 320)), max_size=40))
-    symbols = [Symbol(f"s{at}", "function", (), f"def s{at}()", first, last) for at, (first, last) in enumerate(spans)]
+    symbols = [CodeSymbol(f"s{at}", "function", (), f"def s{at}()", first, last) for at, (first, last) in enumerate(spans)]
     return "\n".join(lines) + draw(st.sampled_from(["", "\n"])), symbols
 
 

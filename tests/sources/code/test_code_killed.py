@@ -13,9 +13,9 @@ from code_project import GRAMMARS, RamIndex, run, write
 
 from hotset.index.local import LocalIndex
 from hotset.nouns.finding import Sort
-from hotset.sources.code.indexing import index_project, manifest_identity
+from hotset.sources.code.indexer import index_project, manifest_identity
 from hotset.sources.code.manifest import Manifest
-from hotset.sources.code.parsing import Parsers
+from hotset.sources.code.parsers import Parsers
 
 
 def _content(at: int, version: int) -> str:

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from hotset.errors import StoreBusy
 from hotset.files.root import Root, Stat
-from hotset.sources.code.indexing import index_paths, index_project, manifest_identity
-from hotset.sources.code.manifest import DATABASE, Manifest, Row
-from hotset.sources.code.scan import Tally, scan
+from hotset.sources.code.indexer import index_paths, index_project, manifest_identity
+from hotset.sources.code.manifest import DATABASE, FileRow, Manifest
+from hotset.sources.code.scan import SkippedFiles, scan
 
 _LONG_AGO = 1_700_000_000
 _NAMES = ["a.md", "b.txt", "src/c.md", "src/d.yaml", "src/in/e.toml", "x/f.md", "x/.gitignore", ".gitignore"]
@@ -40,7 +40,7 @@ _LATER = 2e10
 
 
 def _settle(manifest: Manifest, root: Root) -> None:
-    manifest.settle(walked for walked, _ in list(manifest.differences(scan(root, Tally()), _LATER)))
+    manifest.settle(walked for walked, _ in list(manifest.differences(scan(root, SkippedFiles()), _LATER)))
 
 
 def _age(root: Path) -> None:
@@ -136,10 +136,12 @@ def test_a_subtree_that_is_as_it_was_is_known_by_its_hash(root, data, parsers) -
     run(root, RamIndex(), data, parsers)
     with Manifest(data, manifest_identity()) as manifest, Root(root) as opened:
         _settle(manifest, opened)
-        assert all(difference is None for _, difference in manifest.differences(scan(opened, Tally()), _LATER))
+        assert all(difference is None for _, difference in manifest.differences(scan(opened, SkippedFiles()), _LATER))
         write(root, {"a/b/c.md": "# changed\n"})
         differing = {
-            folder.path for folder, difference in manifest.differences(scan(opened, Tally()), _LATER) if difference is not None
+            folder.path
+            for folder, difference in manifest.differences(scan(opened, SkippedFiles()), _LATER)
+            if difference is not None
         }
     assert differing == {"a/b", "a", ""}
 
@@ -329,8 +331,8 @@ def test_ids_of_chunks_stay_when_what_stands_above_them_grows(root, data, parser
 def test_the_files_that_were_changed_last_are_told_first(data) -> None:
     changed = {"old.py": (10, 90), "a/new.py": (40, 90), "b/too_fresh_to_be_trusted.py": (0, 50)}
     with Manifest(data, manifest_identity()) as manifest:
-        manifest.keep({path: Row(Stat(1, *times, 1)) for path, times in changed.items()})
-        manifest.keep({"logo.png": Row(Stat(1, 99, 99, 1), why="binary")})
+        manifest.keep({path: FileRow(Stat(1, *times, 1)) for path, times in changed.items()})
+        manifest.keep({"logo.png": FileRow(Stat(1, 99, 99, 1), why="binary")})
         assert manifest.latest(2) == ["b/too_fresh_to_be_trusted.py", "a/new.py"]
         assert len(manifest.latest(9)) == 3
 

@@ -6,8 +6,8 @@ import pytest
 from code_project import GRAMMARS, RamIndex, run, write
 
 from hotset.sources.code.chunks import rows
-from hotset.sources.code.languages import LANGUAGES
-from hotset.sources.code.parsing import Parsers
+from hotset.sources.code.parsers import Parsers
+from hotset.text.languages import LANGUAGES
 
 _HANGS = "(" * 400_000 + ")" * 400_000
 
@@ -35,15 +35,15 @@ def test_a_file_whose_grammar_gives_up_is_indexed_and_reported(root, data) -> No
     with Parsers(GRAMMARS, processes=1, seconds=0.3) as parsers:
         report = run(root, index, data, parsers)
     assert report.files == 2
-    assert sum(report.failed.values()) == 1
-    assert list(report.failures) == ["hangs.py"]
+    assert sum(report.in_part.values()) == 1
+    assert list(report.in_part_files) == ["hangs.py"]
 
 
 def test_a_worker_never_imports_what_lies_in_the_project(root, data, parsers, monkeypatch) -> None:
     write(root, {"hotset/__init__.py": "raise SystemExit", "msgspec.py": "raise SystemExit", "a.py": "def f(): pass\n"})
     monkeypatch.chdir(root)
     with Parsers(GRAMMARS, processes=1) as own:
-        assert run(root, RamIndex(), data, own).failed == {}
+        assert run(root, RamIndex(), data, own).in_part == {}
 
 
 def test_what_was_warmed_is_there_for_the_first_text() -> None:

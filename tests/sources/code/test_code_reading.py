@@ -9,10 +9,10 @@ import pytest
 from code_project import GRAMMARS, write
 
 from hotset.errors import NotFound
-from hotset.sources.code.languages import LANGUAGES, Language
-from hotset.sources.code.outlining import outline
-from hotset.sources.code.parsing import Parsed, Parsers
-from hotset.sources.code.reading import get_file
+from hotset.sources.code.files import get_file
+from hotset.sources.code.outline import outline_path
+from hotset.sources.code.parsers import ParseResult, Parsers
+from hotset.text.languages import LANGUAGES, Language
 from hotset.tokens import count
 
 _FILE = "".join(f'class K{at}:\n    """Doc {at}."""\n\n    def m(self):\n        return {at}\n\n' for at in range(60))
@@ -137,8 +137,8 @@ def test_the_last_section_of_a_file_ends_with_its_last_line(path, text, symbol, 
     write(root, {path: text})
     assert get_file(root, path, symbol=symbol, parsers=parsers).text.endswith(last)
     lines = text.count("\n")
-    assert f"-{lines} " in outline(root, path, parsers=parsers).text
-    assert f"-{lines + 1} " not in outline(root, path, parsers=parsers).text
+    assert f"-{lines} " in outline_path(root, path, parsers=parsers).text
+    assert f"-{lines + 1} " not in outline_path(root, path, parsers=parsers).text
 
 
 _LEFT_OUT = {
@@ -157,7 +157,7 @@ _LEFT_OUT = {
 def test_what_the_index_leaves_out_by_a_rule_is_not_read_and_the_rule_is_told(path, root, parsers) -> None:
     write(root, dict.fromkeys(_LEFT_OUT, "x = 'insider'\n") | {".gitignore": "ignored_dir/\n", ".hotsetignore": "priv/\n"})
     write(root, {"src/.gitignore": "*.log\n", "src/kept.py": "x = 'insider'\n"})
-    for ask in (get_file, outline):
+    for ask in (get_file, outline_path):
         with pytest.raises(NotFound, match=_LEFT_OUT[path]) as error:
             ask(root, path, parsers=parsers)
         assert "your own file tool" in str(error.value)
@@ -166,9 +166,9 @@ def test_what_the_index_leaves_out_by_a_rule_is_not_read_and_the_rule_is_told(pa
     folder = path.rpartition("/")[0]
     if folder not in ("", "src"):
         with pytest.raises(NotFound, match=_LEFT_OUT[path]):
-            outline(root, folder, parsers=parsers)
+            outline_path(root, folder, parsers=parsers)
     assert "insider" in get_file(root, "src/kept.py").text
-    assert path.rpartition("/")[2] not in outline(root, parsers=parsers).text
+    assert path.rpartition("/")[2] not in outline_path(root, parsers=parsers).text
 
 
 def test_a_name_that_may_have_been_meant_is_none_that_is_left_out(root) -> None:
@@ -185,8 +185,8 @@ def test_a_path_with_the_projects_folder_in_front_is_taken(root, tmp_path, parse
     for folder in (root, tmp_path / "other"):
         assert "def f" in get_file(folder, f"{folder}/src/a.py").text
         assert "def f" in get_file(folder, f"{root}/src/a.py").text
-        assert "src/a.py" in outline(folder, f"{folder}/src/", parsers=parsers).text
-        assert "src/a.py" in outline(folder, str(folder), parsers=parsers).text
+        assert "src/a.py" in outline_path(folder, f"{folder}/src/", parsers=parsers).text
+        assert "src/a.py" in outline_path(folder, str(folder), parsers=parsers).text
         with pytest.raises(NotFound):
             get_file(folder, f"{folder}/../outside.txt")
         with pytest.raises(NotFound):
@@ -218,7 +218,7 @@ def test_secrets_are_sealed_and_files_of_secrets_are_refused(root) -> None:
 
 def test_an_outline_tells_symbols_with_lines_and_comments(root, parsers) -> None:
     write(root, {"a.py": _FILE})
-    told = outline(root, "a.py", parsers=parsers, budget=4000)
+    told = outline_path(root, "a.py", parsers=parsers, budget=4000)
     assert "1-5 class K0  # Doc 0." in told.text
     assert "  4-5 def m(self)" in told.text
 
@@ -226,7 +226,7 @@ def test_an_outline_tells_symbols_with_lines_and_comments(root, parsers) -> None
 @pytest.mark.parametrize("budget", [100, 300])
 def test_an_outline_stays_within_the_budget_and_says_what_it_left_out(budget, root, parsers) -> None:
     write(root, {"a.py": _FILE})
-    told = outline(root, "a.py", parsers=parsers, budget=budget)
+    told = outline_path(root, "a.py", parsers=parsers, budget=budget)
     assert told.truncated
     assert "left out" in told.text
     assert told.tokens <= budget
@@ -234,7 +234,7 @@ def test_an_outline_stays_within_the_budget_and_says_what_it_left_out(budget, ro
 
 def test_an_outline_of_a_folder_tells_its_files_and_what_they_define(root, parsers) -> None:
     write(root, {"src/a.py": "def f(): pass\n", "src/b.md": "# Title\n", "other/c.py": "def g(): pass\n", "src/.env": "K=v"})
-    told = outline(root, "src", parsers=parsers)
+    told = outline_path(root, "src", parsers=parsers)
     assert "src/a.py" in told.text
     assert "def f()" in told.text
     assert "# Title" in told.text
@@ -244,9 +244,9 @@ def test_an_outline_of_a_folder_tells_its_files_and_what_they_define(root, parse
 def test_methods_of_go_and_cpp_stand_beside_their_types_and_are_called_by_them(root, parsers) -> None:
     go = "package x\n\ntype Router struct{}\n\nfunc New() *Router {\n\treturn nil\n}\n\nfunc (r *Router) Add(p string) {\n}\n"
     write(root, {"r.go": go, "a.cpp": "class A {\n  int open();\n};\nvoid f() {\n}\nint A::open() {\n}\n"})
-    assert "\n9-10 func (r *Router) Add(p string)" in outline(root, "r.go", parsers=parsers).text
+    assert "\n9-10 func (r *Router) Add(p string)" in outline_path(root, "r.go", parsers=parsers).text
     assert "9\tfunc" in get_file(root, "r.go", symbol="Router.Add", parsers=parsers).text
-    told = outline(root, "a.cpp", parsers=parsers).text
+    told = outline_path(root, "a.cpp", parsers=parsers).text
     assert "\n  2-2 int open()" in told
     assert "\n6-7 int A::open()" in told
     for name in ("A.open", "A::open"):
@@ -257,7 +257,7 @@ def test_methods_of_go_and_cpp_stand_beside_their_types_and_are_called_by_them(r
 
 def test_a_file_that_was_parsed_in_part_says_so(root, parsers) -> None:
     write(root, {"a.kt": "fun whole() = 1\n\nclass {{{ ] fun\n"})
-    told = outline(root, "a.kt", parsers=parsers).text
+    told = outline_path(root, "a.kt", parsers=parsers).text
     assert "fun whole()" in told
     assert "parsed in part: lines 3 could not be" in told
 
@@ -266,11 +266,11 @@ def test_a_file_whose_grammar_gave_up_says_so_and_is_not_tried_again(root) -> No
     write(root, {"a.py": "(" * 400_000 + ")" * 400_000})
     with Parsers(GRAMMARS, processes=1, seconds=0.3) as own:
         own.symbols("", LANGUAGES["python"])
-        assert "could not be parsed" in outline(root, "a.py", parsers=own).text
+        assert "could not be parsed" in outline_path(root, "a.py", parsers=own).text
         own.symbols("", LANGUAGES["python"])
         (worker,) = own._idle.queue
-        assert "could not be parsed" in outline(root, "a.py", parsers=own).text
-        assert "a.py (could not be parsed)" in outline(root, parsers=own).text
+        assert "could not be parsed" in outline_path(root, "a.py", parsers=own).text
+        assert "a.py (could not be parsed)" in outline_path(root, parsers=own).text
         assert own._idle.queue == [worker]
 
 
@@ -280,7 +280,7 @@ _MANY = {f"src/part{at // 8}/module_{at}.py": "".join(f"def function_{at}_{n}():
 @pytest.mark.parametrize("budget", [1000, 2000, 5000])
 def test_an_outline_of_a_folder_names_all_files_and_tells_what_fits_and_what_it_left_out(budget, root, parsers) -> None:
     write(root, _MANY | {"README.md": "# Title\n", "tests/test_a.py": "def test_a(): pass\n", "notes.txt": "x\n"})
-    told = outline(root, budget=budget, parsers=parsers)
+    told = outline_path(root, budget=budget, parsers=parsers)
     assert all(path.rpartition("/")[2] in told.text for path in _MANY)
     assert told.tokens <= budget
     assert told.tokens > 0.7 * budget
@@ -294,7 +294,7 @@ def test_an_outline_of_a_folder_names_all_files_and_tells_what_fits_and_what_it_
     assert found is not None, note
     left = len(_MANY) - len(shown) + ("def test_a" not in told.text) + ("# Title" not in told.text)
     assert int(found[1]) == left
-    assert "  1-1 def function" in outline(root, found[2], budget=budget, parsers=parsers).text
+    assert "  1-1 def function" in outline_path(root, found[2], budget=budget, parsers=parsers).text
 
 
 def test_an_outline_parses_no_file_whose_symbols_cannot_fit(root) -> None:
@@ -302,19 +302,19 @@ def test_an_outline_parses_no_file_whose_symbols_cannot_fit(root) -> None:
     asked = []
 
     class Counting(Parsers):
-        def symbols(self, text: str, language: Language) -> Parsed:
+        def symbols(self, text: str, language: Language) -> ParseResult:
             asked.append(text)
             return super().symbols(text, language)
 
     with Counting(GRAMMARS, processes=1) as own:
-        outline(root, budget=1200, parsers=own)
+        outline_path(root, budget=1200, parsers=own)
     assert 0 < len(asked) < 16
 
 
 @pytest.mark.parametrize("budget", [100, 300, 600])
 def test_where_not_all_names_fit_every_folder_is_told_with_its_number_of_files(budget, root, parsers) -> None:
     write(root, {f"src/part{at // 50}/a_rather_long_module_name_{at}.py": "x = 1\n" for at in range(400)})
-    told = outline(root, budget=budget, parsers=parsers)
+    told = outline_path(root, budget=budget, parsers=parsers)
     assert told.truncated
     assert told.tokens <= budget
     note = told.text.rpartition("\n")[2]
@@ -325,9 +325,9 @@ def test_where_not_all_names_fit_every_folder_is_told_with_its_number_of_files(b
 
 
 def test_an_outline_of_everything_and_of_nothing(root, parsers) -> None:
-    assert "no files" in outline(root, parsers=parsers).text
+    assert "no files" in outline_path(root, parsers=parsers).text
     write(root, {"a.txt": "words\n"})
-    assert "a.txt" in outline(root, ".", parsers=parsers).text
-    assert "no symbols" in outline(root, "a.txt", parsers=parsers).text
+    assert "a.txt" in outline_path(root, ".", parsers=parsers).text
+    assert "no symbols" in outline_path(root, "a.txt", parsers=parsers).text
     with pytest.raises(NotFound):
-        outline(root, "../", parsers=parsers)
+        outline_path(root, "../", parsers=parsers)

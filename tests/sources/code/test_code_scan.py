@@ -6,12 +6,12 @@ import pytest
 from code_project import write
 
 from hotset.files.root import Root, Stat, Why
-from hotset.sources.code.priority import in_order
-from hotset.sources.code.scan import Tally, scan
+from hotset.sources.code.indexer import in_order
+from hotset.sources.code.scan import SkippedFiles, scan
 
 
 def _scanned(root, under=None):
-    tally = Tally()
+    tally = SkippedFiles()
     with Root(root) as opened:
         folders = list(scan(opened, tally, under=under))
     files = {f"{folder.path}/{name}".lstrip("/") for folder in folders for name in folder.files}
@@ -112,7 +112,7 @@ def test_a_folder_is_told_as_soon_as_the_walk_has_left_it(root) -> None:
     """So that memory holds the folders of one path and not of the whole project."""
     write(root, {f"{folder}/{name}.md": "x\n" for folder in ("a", "a/b", "c", "d") for name in ("one", "two")})
     with Root(root) as opened:
-        walk = scan(opened, Tally())
+        walk = scan(opened, SkippedFiles())
         first = next(walk)
         write(root, {f"{folder}/three.md": "x\n" for folder in ("a", "c", "d")})
         later = list(walk)

@@ -18,10 +18,10 @@ from code_project import GRAMMARS, RamIndex, run, write
 
 from hotset.errors import NotFound
 from hotset.files.root import NotTaken, Root, Why
-from hotset.sources.code.indexing import Report
-from hotset.sources.code.parsing import Parsers
-from hotset.sources.code.reading import get_file
-from hotset.sources.code.scan import Limits, Tally, scan
+from hotset.sources.code.files import get_file
+from hotset.sources.code.indexer import IndexReport
+from hotset.sources.code.parsers import Parsers
+from hotset.sources.code.scan import ScanLimits, SkippedFiles, scan
 
 _GOOD = {"good.py": "def found():\n    return 'needle'\n"}
 
@@ -30,7 +30,7 @@ _GOOD = {"good.py": "def found():\n    return 'needle'\n"}
 def indexed(root: Path, data: Path, parsers: Parsers):
     """Indexes the project with a good file beside whatever is strange in it: the good one is always found."""
 
-    def go(limits: Limits | None = None) -> tuple[Report, RamIndex]:
+    def go(limits: ScanLimits | None = None) -> tuple[IndexReport, RamIndex]:
         write(root, _GOOD)
         index = RamIndex()
         report = run(root, index, data, parsers, limits)
@@ -43,7 +43,7 @@ def indexed(root: Path, data: Path, parsers: Parsers):
 def test_66_what_is_binary_is_counted_and_not_indexed(root, indexed) -> None:
     write(root, {"a.py": b"x = 1\0\0\1", "b.txt": bytes(range(128, 256)) * 50, "c.png": b"\x89PNG"})
     report, index = indexed()
-    assert report.skipped[Why.BINARY] == 3
+    assert report.refused[Why.BINARY] == 3
     assert set(index.by_whole) == {"good.py"}
 
 
@@ -51,8 +51,8 @@ def test_67_a_minified_megabyte_is_not_indexed_and_fifty_are_not_even_read(root,
     write(root, {"app.js": "var a=1;" * 100_000, "data.json": '{"a":' + "1" * 500_000 + "}"})
     (root / "huge.js").write_bytes(b"a=1;" * 12_500_000)
     report, index = indexed()
-    assert report.skipped[Why.MINIFIED] == 1
-    assert report.skipped[Why.TOO_LARGE] == 1
+    assert report.refused[Why.MINIFIED] == 1
+    assert report.refused[Why.TOO_LARGE] == 1
     assert max(len(entry.text) for entry in index.by_whole["data.json"].values()) <= 6000
 
 
@@ -88,7 +88,7 @@ def test_72_names_that_cannot_be_shown_are_counted(root, indexed, capfd) -> None
     write(root, {"new\nline.py": "x", "bidi\u202e.py": "x", "back\\slash.py": "x", "esc\x1b[2J.py": "x"})
     (Path(os.fsdecode(os.fsencode(root) + b"/bad\xff.py"))).write_bytes(b"x")
     report, index = indexed()
-    assert report.skipped[Why.STRANGE_NAME] == 5
+    assert report.refused[Why.STRANGE_NAME] == 5
     assert set(index.by_whole) == {"good.py"}
     assert all("\n" not in each for some in report.examples.values() for each in some)
 
@@ -101,7 +101,7 @@ def test_72_names_that_are_no_utf_8_are_counted_without_a_word_on_stderr(root, i
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"x")
     report, index = indexed()
-    assert report.skipped[Why.STRANGE_NAME] == 5
+    assert report.refused[Why.STRANGE_NAME] == 5
     assert "caf\ufffd.py" in report.examples[Why.STRANGE_NAME]
     assert set(index.by_whole) == {"good.py", "sub/cafe.py", "sub/a 1.py", "caf\u00e9.py"}
     assert capfd.readouterr() == ("", "")
@@ -112,7 +112,7 @@ def test_73_a_loop_of_links_is_not_walked(root, indexed) -> None:
     (root / "a" / "up").symlink_to(root)
     (root / "self").symlink_to("self")
     report, _ = indexed()
-    assert report.skipped[Why.LINK] == 2
+    assert report.refused[Why.LINK] == 2
 
 
 @pytest.mark.row("V17")
@@ -122,7 +122,7 @@ def test_74_nothing_outside_of_the_root_is_read_through_a_link(root, tmp_path, i
     (root / "file.py").symlink_to(outside / "secret.py")
     (root / "folder").symlink_to(outside)
     report, index = indexed()
-    assert report.skipped[Why.LINK] == 2
+    assert report.refused[Why.LINK] == 2
     assert "outsider" not in index.text()
     for path in ("file.py", "folder/secret.py"):
         with pytest.raises(NotFound):
@@ -133,7 +133,7 @@ def test_74_a_folder_that_becomes_a_link_between_scan_and_reading_is_not_followe
     write(tmp_path / "outside", {"a.py": "outsider"})
     write(root, {"inner/a.py": "insider"})
     with Root(root) as opened:
-        list(scan(opened, Tally()))
+        list(scan(opened, SkippedFiles()))
         (root / "inner").rename(root / "moved")
         (root / "inner").symlink_to(tmp_path / "outside")
         with pytest.raises(NotTaken):
@@ -144,23 +144,23 @@ def test_75_a_hard_link_may_be_anything_and_is_taken_only_if_that_is_wanted(root
     write(tmp_path, {"elsewhere": "outsider = 1\n"})
     os.link(tmp_path / "elsewhere", root / "notes.txt")
     report, index = indexed()
-    assert report.skipped[Why.HARD_LINK] == 1
+    assert report.refused[Why.HARD_LINK] == 1
     assert "outsider" not in index.text()
     index = RamIndex()
-    run(root, index, data / "other", parsers, Limits(hard_links=True))
+    run(root, index, data / "other", parsers, ScanLimits(hard_links=True))
     assert "outsider" in index.text()
 
 
 def test_76_a_pipe_is_no_file(root, indexed) -> None:
     os.mkfifo(root / "pipe.py")
     report, _ = indexed()
-    assert report.skipped[Why.SPECIAL] == 1
+    assert report.refused[Why.SPECIAL] == 1
 
 
 def test_77_a_device_is_no_file(root, indexed) -> None:
     (root / "zero.py").symlink_to("/dev/zero")
     report, _ = indexed()
-    assert report.skipped[Why.LINK] == 1
+    assert report.refused[Why.LINK] == 1
 
 
 @pytest.mark.parametrize("folder", ["", "inner", "node_modules", "deep/er"])
@@ -193,7 +193,7 @@ def test_78_a_file_of_a_terabyte_of_nothing_is_too_large(root, indexed) -> None:
     with (root / "sparse.txt").open("wb") as file:
         file.truncate(1 << 40)
     report, _ = indexed()
-    assert report.skipped[Why.TOO_LARGE] == 1
+    assert report.refused[Why.TOO_LARGE] == 1
 
 
 def test_79_a_file_that_is_replaced_while_it_is_read_is_never_half_of_each(root) -> None:
@@ -225,13 +225,13 @@ from pathlib import Path
 import rignore, re2  # before the rights to do so are gone
 sys.path.insert(0, sys.argv[3])
 from code_project import RamIndex, run
-from hotset.sources.code.parsing import Parsers
+from hotset.sources.code.parsers import Parsers
 run(Path(sys.argv[4]), RamIndex(), Path(sys.argv[4]) / "data", Parsers())  # all that is imported on the way, too
 if os.geteuid() == 0:
     os.setegid(65534); os.seteuid(65534)
 index = RamIndex()
 report = run(Path(sys.argv[1]), index, Path(sys.argv[2]), Parsers())
-print(report.skipped, sorted(index.by_whole))
+print(report.refused, sorted(index.by_whole))
 """
 
 
@@ -270,7 +270,7 @@ from pathlib import Path
 import rignore, re2  # before the rights to do so are gone
 sys.path.insert(0, sys.argv[3])
 from code_project import RamIndex, run
-from hotset.sources.code.parsing import Parsers
+from hotset.sources.code.parsers import Parsers
 run(Path(sys.argv[4]), RamIndex(), Path(sys.argv[4]) / "data", Parsers())
 if os.geteuid() == 0:
     os.setegid(65534); os.setresuid(65534, 65534, 0)
@@ -317,13 +317,13 @@ def test_81_ten_thousand_files_of_nothing_are_counted(root, data, parsers) -> No
         for each in range(100):
             (root / f"d{at}" / f"f{each}.txt").write_bytes(b"")
     report = run(root, RamIndex(), data, parsers)
-    assert report.skipped[Why.EMPTY] == 10_000
+    assert report.refused[Why.EMPTY] == 10_000
 
 
 def test_81_files_beyond_the_limit_are_counted(root, data, parsers) -> None:
     write(root, {f"f{at}.txt": "x" for at in range(50)})
-    report = run(root, RamIndex(), data, parsers, Limits(files=20))
-    assert (report.files, report.skipped[Why.TOO_MANY]) == (20, 30)
+    report = run(root, RamIndex(), data, parsers, ScanLimits(files=20))
+    assert (report.files, report.refused[Why.TOO_MANY]) == (20, 30)
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_82_an_ignore_file_with_a_catastrophic_pattern_takes_no_time(glob, root)
     write(root, {".gitignore": glob + "\n", "a" * 200 + ".py": "x = 1\n", "b/c.py": "y = 1\n"})
     began = time.process_time()
     with Root(root) as opened:
-        assert list(scan(opened, Tally()))
+        assert list(scan(opened, SkippedFiles()))
     assert time.process_time() - began < 2
 
 
@@ -359,14 +359,14 @@ def test_90_archives_are_not_opened(root, tmp_path, indexed) -> None:
         archive.writestr("../../slipped.py", "outsider = 1\n" * 1000)
     write(root, {"a.zip": packed.getvalue(), "b.docx": packed.getvalue()})
     report, _ = indexed()
-    assert report.skipped[Why.BINARY] == 2
+    assert report.refused[Why.BINARY] == 2
     assert not list(tmp_path.rglob("slipped.py"))
 
 
 def test_deep_nesting_of_folders_and_of_code_is_walked(root, indexed) -> None:
     write(root, {"d/" * 60 + "deep.py": "".join("    " * at + f"def f{at}():\n" for at in range(90)) + "    " * 90 + "pass\n"})
     report, index = indexed()
-    assert report.failed == {}
+    assert report.in_part == {}
     assert "d/" * 60 + "deep.py" in index.by_whole
 
 
@@ -378,7 +378,7 @@ def test_secrets_never_reach_the_index_by_name_or_by_content(root, indexed) -> N
         {".env": "KEY=needless", "id_rsa": "-----BEGIN", "app.py": f"def connect():\n    token = '{token}'\n    return token\n"},
     )
     report, index = indexed()
-    assert report.skipped[Why.SECRET] == 2
+    assert report.refused[Why.SECRET] == 2
     assert {"app.py", "good.py"} == set(index.by_whole)
     assert token not in index.text()
     assert "needless" not in index.text()

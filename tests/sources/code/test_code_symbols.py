@@ -8,10 +8,10 @@ import pytest
 from code_project import GRAMMARS
 
 from hotset.sources.code.grammars import NoGrammar, grammar
-from hotset.sources.code.languages import LANGUAGES, language_of
-from hotset.sources.code.parsing import Parsers
+from hotset.sources.code.parsers import Parsers
 from hotset.sources.code.structure import structure
-from hotset.sources.code.symbols import Symbol
+from hotset.sources.code.symbols import CodeSymbol
+from hotset.text.languages import LANGUAGES, language_of
 
 # ruff: noqa: E501, ISC004, Q000
 
@@ -194,7 +194,7 @@ def test_symbols_that_are_easily_missed(what: str, parsers: Parsers) -> None:
     assert _told(parsers.symbols(source, LANGUAGES[name]).symbols) == expected
 
 
-def _told(found: Iterable[Symbol]) -> list[str]:
+def _told(found: Iterable[CodeSymbol]) -> list[str]:
     return [
         f"{each.first}-{each.last} {each.kind} {each.qualified}: {each.signature}" + (f" # {each.doc}" if each.doc else "")
         for each in found

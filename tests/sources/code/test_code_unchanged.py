@@ -22,11 +22,10 @@ from hotset.index.local import LocalIndex
 from hotset.index.rows import DATABASE as ROWS
 from hotset.nouns.embedding import Embedding
 from hotset.nouns.finding import Query, Sort
-from hotset.sources.code.indexing import index_project, manifest_identity
-from hotset.sources.code.manifest import DATABASE, Manifest
-from hotset.sources.code.parsing import Parsers
-from hotset.sources.code.report import Report
-from hotset.sources.code.unchanged import settle, unchanged
+from hotset.sources.code.freshness import settle, unchanged
+from hotset.sources.code.indexer import index_project, manifest_identity
+from hotset.sources.code.manifest import DATABASE, IndexReport, Manifest
+from hotset.sources.code.parsers import Parsers
 
 FILES = {
     "README.md": "# Bakery\n",
@@ -44,7 +43,7 @@ class Bakery:
     data: Path
     parsers: Parsers
 
-    def index(self) -> Report:
+    def index(self) -> IndexReport:
         """A whole run, as the command does it."""
         with (
             closing(LocalIndex(self.data / "index", folds=False)) as index,
@@ -63,7 +62,7 @@ class Bakery:
                 return
         pytest.fail("it never came to rest")
 
-    def unchanged(self, embedding: Embedding | None = None) -> Report | None:
+    def unchanged(self, embedding: Embedding | None = None) -> IndexReport | None:
         return unchanged(self.root, self.data, embedding or Embedding(), lambda: False)
 
     def on_rows(self, sql: str) -> None:
@@ -109,7 +108,7 @@ def test_an_unchanged_project_is_told_as_a_whole_run_would_tell_it(bakery: Baker
     assert told is not None
     assert (told.files, told.chunks, told.bytes, told.symbols) == (ran.files, ran.chunks, ran.bytes, ran.symbols)
     assert (told.changed, told.removed, told.stopped) == (0, 0, False)
-    assert dict(told.skipped) == dict(ran.skipped)
+    assert dict(told.refused) == dict(ran.refused)
 
 
 def test_what_was_left_out_and_why_is_told_the_same_while_nothing_changes(root: Path, data: Path) -> None:
@@ -134,15 +133,15 @@ def test_what_was_left_out_and_why_is_told_the_same_while_nothing_changes(root: 
         "generated": ["made.go"],
         "ignored by the project": ["out"],
     }
-    assert (list(told.failures), sum(told.failed.values())) == (["hangs.py"], 1)
-    for field in ("skipped", "examples", "failed", "failures"):
+    assert (list(told.in_part_files), sum(told.in_part.values())) == (["hangs.py"], 1)
+    for field in ("refused", "examples", "in_part", "in_part_files"):
         assert getattr(told, field) == getattr(walked, field)
 
 
 def test_nothing_that_makes_an_index_is_loaded_for_it(bakery: Bakery) -> None:
     code = (
         "import sys; from pathlib import Path; from hotset.nouns.embedding import Embedding;"
-        "from hotset.sources.code.unchanged import unchanged;"
+        "from hotset.sources.code.freshness import unchanged;"
         f"assert unchanged(Path({str(bakery.root)!r}), Path({str(bakery.data)!r}), Embedding(), lambda: False);"
         f"print(sorted({HEAVY} & set(sys.modules)))"
     )

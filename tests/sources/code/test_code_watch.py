@@ -12,19 +12,19 @@ from pathlib import Path
 import pytest
 from code_project import RamIndex, run, write
 
-from hotset.sources.code.indexing import Report, manifest_identity
+from hotset.sources.code.indexer import IndexReport, manifest_identity
 from hotset.sources.code.manifest import Manifest
-from hotset.sources.code.parsing import Parsers
+from hotset.sources.code.parsers import Parsers
 from hotset.sources.code.watch import watch_project
 
 
 class _Watched:
     def __init__(self) -> None:
         self.index = RamIndex()
-        self.reports: list[Report] = []
+        self.reports: list[IndexReport] = []
         self._told = threading.Condition()
 
-    def updated(self, report: Report) -> None:
+    def updated(self, report: IndexReport) -> None:
         with self._told:
             self.reports.append(report)
             self._told.notify_all()

@@ -12,6 +12,7 @@ import pytest
 
 from hotset.config import Config, load
 from hotset.errors import BadConfig, BadInput, NotFound
+from hotset.index import open_index
 from hotset.index.port import Index
 from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.memory import Ending, Layer, Memory, MemoryKind, Relation, Standing, Trust
@@ -20,7 +21,6 @@ from hotset.nouns.note import Space
 from hotset.nouns.page import Kind, Role
 from hotset.nouns.remembering import Remembering
 from hotset.nouns.turn import Event
-from hotset.runtime.following import open_index
 from hotset.runtime.memory import open_memories
 from hotset.sources.history import follow
 from hotset.sources.memory.recall.weights import RECALLED_EVENT
@@ -422,7 +422,7 @@ def test_a_process_of_its_own_opens_and_closes_them(config: Config):
 
 
 def test_what_was_said_is_recalled_beside_memories(memories: MemorySource, store: Store, clock: Clock):
-    from hotset.sources.history.following import follow  # noqa: PLC0415 - as the runtime does
+    from hotset.sources.history.entries import follow  # noqa: PLC0415 - as the runtime does
 
     talk = Talk(store, time=clock() - 5 * DAY)
     talk.hears(talk.asks(said(Role.USER, "My aunt's heron is called Quentin.")).turn, "A fine name.")

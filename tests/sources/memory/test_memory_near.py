@@ -9,9 +9,9 @@ from pathlib import Path
 from tests.sources.memory.consolidate.making import fact, keep
 
 from hotset.errors import StoreFailed
+from hotset.index import open_index
 from hotset.index.port import Index
 from hotset.nouns.finding import Hits
-from hotset.runtime.following import open_index
 from hotset.sources.memory.index import follow_memories
 from hotset.sources.memory.keep import PendingSessions, near
 from hotset.store.sqlite import SqliteStore

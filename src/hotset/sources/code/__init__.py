@@ -1,5 +1,85 @@
-"""The project's own files as entries of the index: found, read safely, sealed, parsed, cut, kept up to date.
+"""Code: the project's own files as entries of the index, found, read safely, sealed, parsed, cut and kept up to date.
 
-Read `indexing.py` first: it is the walk from a folder to the index. `scan` says which files, `opening` opens them, `texts` makes
-them text and seals it, `parsing` has them parsed in processes that may die, `chunks` cuts them, `manifest` remembers.
+Read `indexer.py` first: it is the walk from a folder to the index. `scan` says which files, `texts` makes them text
+and seals it, `parsers` has them parsed in processes that may die, `chunks` cuts them, `manifest` remembers.
+
+Each name below is imported when it is first used: a process that only asks for consent pays for nothing else.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hotset.sources.code.consent import Consent, ConsentAnswer, keep_answer, read_consent
+    from hotset.sources.code.files import CodeText, get_file
+    from hotset.sources.code.freshness import settle, unchanged
+    from hotset.sources.code.indexer import index_project, manifest_identity
+    from hotset.sources.code.manifest import IndexProgress, IndexReport, Manifest, Totals
+    from hotset.sources.code.outline import outline_path
+    from hotset.sources.code.parsers import GRAMMARS, Parsers
+    from hotset.sources.code.project import (
+        below,
+        catch_up,
+        has_code,
+        index_folder,
+        indexing_lock,
+        is_up_to_date,
+        take_out,
+        who_indexes,
+    )
+    from hotset.sources.code.search import DATA, find_code, tell_code
+    from hotset.sources.code.watch import watch_project
+
+_HOMES = {
+    "consent": "Consent ConsentAnswer keep_answer read_consent",
+    "files": "CodeText get_file",
+    "freshness": "settle unchanged",
+    "indexer": "index_project manifest_identity",
+    "manifest": "IndexProgress IndexReport Manifest Totals",
+    "outline": "outline_path",
+    "parsers": "GRAMMARS Parsers",
+    "project": "below catch_up has_code index_folder indexing_lock is_up_to_date take_out who_indexes",
+    "search": "DATA find_code tell_code",
+    "watch": "watch_project",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+__all__ = [
+    "DATA",
+    "GRAMMARS",
+    "CodeText",
+    "Consent",
+    "ConsentAnswer",
+    "IndexProgress",
+    "IndexReport",
+    "Manifest",
+    "Parsers",
+    "Totals",
+    "below",
+    "catch_up",
+    "find_code",
+    "get_file",
+    "has_code",
+    "index_folder",
+    "index_project",
+    "indexing_lock",
+    "is_up_to_date",
+    "keep_answer",
+    "manifest_identity",
+    "outline_path",
+    "read_consent",
+    "settle",
+    "take_out",
+    "tell_code",
+    "unchanged",
+    "watch_project",
+    "who_indexes",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)

@@ -6,10 +6,14 @@ text again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
-from hotset.sources.code.symbols import Symbol, visible
+from hotset.nouns.finding import Entry, EntryId, Sort
+from hotset.sources.code.symbols import CodeSymbol, visible
+from hotset.text.languages import Language
 
 MOST_ROWS = 60  # a screenful; most functions are shorter
 GOOD_ROWS = 40  # small stretches are joined up to here
@@ -21,7 +25,7 @@ _DEEPEST = 40  # symbols in symbols; what is deeper is part of what is around it
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class TextRows:
     """Lines, and pieces of lines that are too long."""
 
     texts: Sequence[str]
@@ -48,20 +52,20 @@ class Chunk:
     """What it is part of, and the signatures of what begins in it."""
 
 
-def rows(text: str) -> Rows:
+def rows(text: str) -> TextRows:
     whole = [f"{line}\n" for line in text.split("\n")]
     whole[-1] = whole[-1][:-1]
     if not whole[-1]:
         whole.pop()
     if max(map(len, whole), default=0) <= LONGEST_ROW:
-        return Rows(whole, range(1, len(whole) + 1))
+        return TextRows(whole, range(1, len(whole) + 1))
     pieces = [
         (line[at : at + LONGEST_ROW], number) for number, line in enumerate(whole, 1) for at in range(0, len(line), LONGEST_ROW)
     ]
-    return Rows([piece for piece, _ in pieces], [number for _, number in pieces])
+    return TextRows([piece for piece, _ in pieces], [number for _, number in pieces])
 
 
-def chunks(text: str, symbols: Sequence[Symbol]) -> tuple[Chunk, ...]:
+def chunks(text: str, symbols: Sequence[CodeSymbol]) -> tuple[Chunk, ...]:
     """In their order. None for a text that says nothing."""
     every = rows(text)
     if not text.strip():
@@ -83,7 +87,7 @@ def chunks(text: str, symbols: Sequence[Symbol]) -> tuple[Chunk, ...]:
 class _Span:
     first: int
     end: int
-    symbol: Symbol | None
+    symbol: CodeSymbol | None
     children: tuple[_Span, ...] = ()
 
 
@@ -123,7 +127,7 @@ def _nested(spans: Sequence[_Span]) -> tuple[_Span, ...]:
     return tuple(roots)
 
 
-def _inside(span: _Span, children: Sequence[_Span], every: Rows) -> list[_Piece]:
+def _inside(span: _Span, children: Sequence[_Span], every: TextRows) -> list[_Piece]:
     """The pieces of a stretch that may be too long for one."""
     scope, names = _told(span.symbol)
     if span.symbol is not None and _fits(span.first, span.end, every):
@@ -144,18 +148,20 @@ def _inside(span: _Span, children: Sequence[_Span], every: Rows) -> list[_Piece]
     return _joined(pieces, every)
 
 
-def _told(symbol: Symbol | None) -> tuple[str, tuple[str, ...]]:
+def _told(symbol: CodeSymbol | None) -> tuple[str, tuple[str, ...]]:
     if symbol is None:
         return "", ()
     return ".".join(symbol.scope), (symbol.signature or symbol.name,)
 
 
-def _fits(first: int, end: int, every: Rows) -> bool:
+def _fits(first: int, end: int, every: TextRows) -> bool:
     return end - first <= MOST_ROWS and sum(map(len, every.texts[first:end])) <= MOST_CHARACTERS
 
 
-def _cut(first: int, end: int, scope: str, names: tuple[str, ...], every: Rows, *, all_named: bool = False) -> Iterator[_Piece]:
-    """Rows without symbols in them: cut at empty lines, as far out as possible."""
+def _cut(
+    first: int, end: int, scope: str, names: tuple[str, ...], every: TextRows, *, all_named: bool = False
+) -> Iterator[_Piece]:
+    """TextRows without symbols in them: cut at empty lines, as far out as possible."""
     told = names
     while not _fits(first, end, every):
         at = _border(first, end, every)
@@ -164,7 +170,7 @@ def _cut(first: int, end: int, scope: str, names: tuple[str, ...], every: Rows, 
     yield _Piece(first, end, scope, told)
 
 
-def _border(first: int, end: int, every: Rows) -> int:
+def _border(first: int, end: int, every: TextRows) -> int:
     """The best row to begin anew with."""
     texts = every.texts
     most = first + 1
@@ -182,7 +188,7 @@ def _indent(text: str) -> int:
     return len(text) - len(text.lstrip())
 
 
-def _joined(pieces: Sequence[_Piece], every: Rows) -> list[_Piece]:
+def _joined(pieces: Sequence[_Piece], every: TextRows) -> list[_Piece]:
     """Neighbours that are too short by themselves become one."""
     joined: list[_Piece] = []
     for piece in pieces:
@@ -195,7 +201,7 @@ def _joined(pieces: Sequence[_Piece], every: Rows) -> list[_Piece]:
     return joined
 
 
-def _belong(last: _Piece, piece: _Piece, every: Rows) -> bool:
+def _belong(last: _Piece, piece: _Piece, every: TextRows) -> bool:
     is_small = min(last.end - last.first, piece.end - piece.first) < FEW_ROWS
     together = piece.end - last.first
     return is_small and together <= GOOD_ROWS and _fits(last.first, piece.end, every)
@@ -210,7 +216,7 @@ def _common(one: str, other: str) -> str:
     return ".".join(shared)
 
 
-def _with_content(pieces: Sequence[_Piece], every: Rows) -> list[_Piece]:
+def _with_content(pieces: Sequence[_Piece], every: TextRows) -> list[_Piece]:
     """Empty lines go with what stands in front of them."""
     kept: list[_Piece] = []
     waiting: int | None = None
@@ -225,3 +231,29 @@ def _with_content(pieces: Sequence[_Piece], every: Rows) -> list[_Piece]:
         elif waiting is None:
             waiting = piece.first
     return kept
+
+
+def entries(path: str, text: str, language: Language, chunks: Sequence[Chunk], time: float) -> list[Entry]:
+    """A chunk that says the same keeps its id wherever in the file it moves: the index need not learn it again."""
+    every = rows(text)
+    told: Counter[str] = Counter()
+    made = []
+    for chunk in chunks:
+        stretch = every.text(chunk.first, chunk.end)
+        title = f"{path} {chunk.title}".rstrip()
+        name = blake2b(f"{title}\0{stretch}".encode("utf-8", "replace"), digest_size=8).hexdigest()
+        told[name] += 1
+        made.append(
+            Entry(
+                id=EntryId(f"{path}#{name}" if told[name] == 1 else f"{path}#{name}-{told[name]}"),
+                whole=path,
+                sort=Sort.CODE,
+                text=stretch,
+                kind=language.name,
+                title=title,
+                time=time,
+                path=path,
+                lines=(every.lines[chunk.first], every.lines[chunk.end - 1]),
+            )
+        )
+    return made

@@ -1,71 +1,93 @@
-"""May a project's files be read and indexed? One answer for each project, kept beside its store, never in the project itself."""
+"""May a project's files be read and indexed? One answer for each project: a note in its store that stays on this machine."""
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from hotset.errors import BadConfig
-from hotset.files.folder import private_folder
-from hotset.files.write import write_atomically
+import msgspec
 
-_FILE = "consent.json"
+from hotset.errors import BadConfig, HotsetError
+from hotset.nouns.deposit import NoteWritten
+from hotset.nouns.note import Scope, Space
+from hotset.sources.code.manifest import remove_manifest
+from hotset.store.folder import has_store
+
+_CONSENT = Space("code consent", Scope.MACHINE, keeps=1)
+_OLD_FILE = "consent.json"  # where earlier versions kept it
 
 
-class Answer(StrEnum):
+class ConsentAnswer(StrEnum):
     GRANTED = "granted"
     DENIED = "denied"
     UNANSWERED = "unanswered"
     """Nothing is read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Consent:
-    answer: Answer = Answer.UNANSWERED
+class Consent(msgspec.Struct, frozen=True):
+    answer: ConsentAnswer = msgspec.field(default=ConsentAnswer.UNANSWERED, name="code")
     when: float = 0.0
     root: str = ""
-    """The folder that the answer is about: another one in its place has to be asked for again."""
+    """The folder that the answer is about: another one in its place needs an answer of its own."""
 
     def allows(self, root: Path) -> bool:
-        return self.answer is Answer.GRANTED and self.root == str(root.expanduser().resolve())
+        return self.answer is ConsentAnswer.GRANTED and self.root == str(root.expanduser().resolve())
 
 
-def consent(folder: Path) -> Consent:
-    """The answer that is kept in a project's data folder. A file that cannot be understood is no answer."""
+UNANSWERED = Consent()
+
+
+def read_consent(folder: Path, unreadable: Consent = UNANSWERED) -> Consent:
+    """The answer that is kept in a project's data folder; `unreadable` where its store cannot be read just now.
+
+    Looking makes no store. A note or an old file that cannot be understood is no answer.
+    """
+    old_file = folder / _OLD_FILE
+    if not has_store(folder):
+        try:
+            return msgspec.json.decode(old_file.read_bytes(), type=Consent)
+        except (OSError, ValueError, msgspec.DecodeError):
+            return UNANSWERED
+    # Imported here: a tenth of a second that a project without a store does not pay.
+    from hotset.store.sqlite import SqliteStore  # noqa: PLC0415
+    from hotset.store.values import StoredValue  # noqa: PLC0415
+
     try:
-        said = json.loads((folder / _FILE).read_text("utf-8"))
-        return Consent(Answer(said["code"]), float(said["when"]), str(said["root"]))
-    except FileNotFoundError:
-        return Consent()
-    except (OSError, ValueError, KeyError, TypeError):
-        return Consent()
+        with SqliteStore.open_to_look(folder) as store:
+            return StoredValue(_CONSENT, Consent, lambda: store, old_file=old_file).read()
+    except (HotsetError, OSError):
+        return unreadable
 
 
-def answer(folder: Path, root: Path, *, granted: bool, now: float | None = None) -> Consent:
+def keep_answer(folder: Path, root: Path, *, granted: bool, now: float | None = None) -> Consent:
     """Keeps an answer until it is revoked or given anew. Raises `StoreFailed` where it cannot be kept."""
-    given = Consent(
-        Answer.GRANTED if granted else Answer.DENIED, time.time() if now is None else now, str(root.expanduser().resolve())
-    )
-    path = private_folder(folder) / _FILE
-    write_atomically(path, json.dumps({"code": given.answer, "when": given.when, "root": given.root}).encode())
+    said = ConsentAnswer.GRANTED if granted else ConsentAnswer.DENIED
+    given = Consent(said, time.time() if now is None else now, str(root.expanduser().resolve()))
+    _keep(folder, msgspec.json.encode(given), given.when)
     return given
 
 
 def revoke(folder: Path, *derived: Path) -> None:
-    """Takes the answer back and removes what was made from the project's files: the manifest, and these files and folders."""
-    from hotset.sources.code.manifest import remove_manifest  # noqa: PLC0415 - a start that only asks does not pay for it
-
+    """Takes the answer back and removes what was made from the project's files: the manifest, and these paths."""
     for path in derived:
         if not path.resolve().is_relative_to(folder.resolve()):
             raise BadConfig(f"{path} is not in {folder}: only what hotset keeps for this project is removed")
-    (folder / _FILE).unlink(missing_ok=True)
+    if has_store(folder):
+        _keep(folder, None, time.time())
+    (folder / _OLD_FILE).unlink(missing_ok=True)
     remove_manifest(folder)
     for path in derived:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
+
+
+def _keep(folder: Path, value: bytes | None, now: float) -> None:
+    from hotset.store.sqlite import SqliteStore  # noqa: PLC0415 - as above
+
+    with SqliteStore.open(folder) as store:
+        store.keep(NoteWritten(_CONSENT, "", value, now)).result()
+    (folder / _OLD_FILE).unlink(missing_ok=True)

@@ -14,17 +14,17 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from hotset.errors import PageDamaged
 from hotset.files.folder import private_folder
 from hotset.files.lock import hold_lock
 from hotset.files.open import open_private
 from hotset.files.root import Stat, Why
-from hotset.sources.code.scan import Folder, Tally
+from hotset.sources.code.scan import ScannedFolder, SkippedFiles
 from hotset.store.connecting import Tuning, connect, in_our_words, leave
 from hotset.store.folder import beside, refuse_links
 
@@ -47,6 +47,7 @@ _BETWEEN_STOPS = 1000  # files that are looked at in about 5 ms
 _MOST_EDITED = 10_000  # files that are told of at once; a scan tells of more in portions
 _MOST_NAMED = 5
 _UNUSED_CUTS = 50_000  # contents that no file has now are remembered for the way back to their branch: about 20 MB
+_ROW = "size, mtime, ctime, inode, digest, symbols, chunks, why, part"
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE folder (path TEXT PRIMARY KEY, stamp BLOB NOT NULL, stat TEXT NOT NULL) WITHOUT ROWID;
@@ -64,7 +65,7 @@ CREATE TABLE pending (path TEXT PRIMARY KEY) WITHOUT ROWID;
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FileRow:
     """What is known of a file."""
 
     stat: Stat
@@ -79,7 +80,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class CutContent:
     """How a content was cut."""
 
     chunks: tuple[Chunk, ...]
@@ -105,18 +106,50 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
+class IndexReport(Totals):
+    """What is indexed of a project, and what a run did."""
+
+    changed: int = 0
+    """Files that were read in this run."""
+    parsed: int = 0
+    """Of these, the ones whose content was not known."""
+    removed: int = 0
+    sealed: int = 0
+    """Secrets in the files that were read in this run; nothing of them is kept."""
+    seconds: float = 0.0
+    stopped: bool = False
+    """The run was asked to end early; the next one goes on from here."""
+
+    @classmethod
+    def of(cls, known: Totals, **done: Any) -> IndexReport:
+        return cls(*(getattr(known, each.name) for each in fields(Totals)), **done)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexProgress:
+    """Where an index run is. Counts only, no names."""
+
+    done: int
+    total: int
+    """Files that differ, as far as the scan has come."""
+    bytes: int
+    chunks: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class FolderStamp:
     """What is kept of a folder that the scan told of."""
 
     path: str
-    left_out: Tally
+    left_out: SkippedFiles
     stamp: bytes = b""
     """Of all that is in it; empty where something in it is too fresh to be trusted by its stat. So is `stat`, its own."""
     stat: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class FolderDifference:
     """What of a folder has to be looked at."""
 
     changed: Mapping[str, Stat]
@@ -204,49 +237,31 @@ class Manifest:
         """The last run that had something to do did not come to its end."""
         return self._meta("run") == "begun"
 
-    def run_begins(self) -> None:
-        self._run_is("begun")
-
-    def run_ends(self) -> None:
-        self._run_is("ended")
-
-    def _run_is(self, now: str) -> None:
-        if self._meta("run") != now:
+    def mark_run(self, state: Literal["begun", "ended"]) -> None:
+        if self._meta("run") != state:
             with self._commit():
-                self._set("run", now)
+                self._set("run", state)
 
     # What is known
 
-    def rows(self, folder: str) -> dict[str, Row]:
+    def rows(self, folder: str) -> dict[str, FileRow]:
         """By name."""
-        with in_our_words(self.path):
-            found = self._db.execute(
-                "SELECT name, size, mtime, ctime, inode, digest, symbols, chunks, why, part FROM file WHERE folder = ?", (folder,)
-            )
-            return {name: Row(Stat(*rest[:4]), *rest[4:]) for name, *rest in found}
+        found = self._select(f"SELECT name, {_ROW} FROM file WHERE folder = ?", folder)  # noqa: S608
+        return {name: FileRow(Stat(*rest[:4]), *rest[4:]) for name, *rest in found}
 
-    def row(self, path: str) -> Row | None:
-        folder, _, name = path.rpartition("/")
-        with in_our_words(self.path):
-            found = self._db.execute(
-                "SELECT size, mtime, ctime, inode, digest, symbols, chunks, why, part FROM file WHERE folder = ? AND name = ?",
-                (folder, name),
-            ).fetchone()
-        return None if found is None else Row(Stat(*found[:4]), *found[4:])
+    def row(self, path: str) -> FileRow | None:
+        found = self._select(f"SELECT {_ROW} FROM file WHERE folder = ? AND name = ?", *_split(path))  # noqa: S608
+        return FileRow(Stat(*found[0][:4]), *found[0][4:]) if found else None
 
     def is_indexed(self, path: str) -> bool:
-        folder, _, name = path.rpartition("/")
-        with in_our_words(self.path):
-            found = self._db.execute("SELECT 1 FROM file WHERE folder = ? AND name = ? AND why = ''", (folder, name))
-            return found.fetchone() is not None
+        return bool(self._select("SELECT 1 FROM file WHERE folder = ? AND name = ? AND why = ''", *_split(path)))
 
-    def totals(self, walked_past: Tally | None = None) -> Totals:
+    def totals(self, walked_past: SkippedFiles | None = None) -> Totals:
         """`walked_past` is what a walk left out that has not ended; otherwise the last one that did is asked."""
-        with in_our_words(self.path):
-            totals = self._db.execute("SELECT count(*), total(chunks), total(size), total(symbols) FROM file WHERE why = ''")
-            files, chunks, size, symbols = (int(each) for each in totals.get)
-            in_part: Any = self._db.execute("SELECT part, count(*) FROM file WHERE part != '' GROUP BY part").fetchall()
-            some: Any = self._db.execute("SELECT folder, name FROM file WHERE part != '' LIMIT ?", (_MOST_NAMED,)).fetchall()
+        sums = self._select("SELECT count(*), total(chunks), total(size), total(symbols) FROM file WHERE why = ''")
+        files, chunks, size, symbols = map(int, sums[0])
+        in_part = self._select("SELECT part, count(*) FROM file WHERE part != '' GROUP BY part")
+        some = self._select("SELECT folder, name FROM file WHERE part != '' LIMIT ?", _MOST_NAMED)
         left = self._refused()
         left.merge(self._walked_past() if walked_past is None else walked_past)
         return Totals(
@@ -260,31 +275,26 @@ class Manifest:
             in_part_files=tuple(_joined(*each) for each in some),
         )
 
-    def _refused(self) -> Tally:
+    def _refused(self) -> SkippedFiles:
         """Known files that are not indexed."""
-        tally = Tally()
+        tally = SkippedFiles()
         with in_our_words(self.path):
             found: Any = self._db.execute("SELECT folder, name, why FROM file WHERE why != '' ORDER BY folder, name")
             for folder, name, why in found:
                 tally.add(_joined(folder, name), why)
         return tally
 
-    def _walked_past(self) -> Tally:
+    def _walked_past(self) -> SkippedFiles:
         """What the last whole walk, and whoever looked into one folder since, left out without asking for its content."""
-        tally = Tally()
-        with in_our_words(self.path):
-            found: Any = self._db.execute("SELECT why, times, examples FROM left_out ORDER BY folder")
-            for why, times, examples in found:
-                tally.more(why, times, json.loads(examples))
+        tally = SkippedFiles()
+        for why, times, examples in self._select("SELECT why, times, examples FROM left_out ORDER BY folder"):
+            tally.more(why, times, json.loads(examples))
         return tally
 
     def latest(self, most: int) -> list[str]:
         """The files that were changed last, by path; the last one first."""
-        with in_our_words(self.path):
-            found: Any = self._db.execute(
-                "SELECT folder, name FROM file WHERE why = '' ORDER BY iif(mtime, mtime, ctime) DESC LIMIT ?", (most,)
-            )
-            return [_joined(folder, name) for folder, name in found]
+        latest = "SELECT folder, name FROM file WHERE why = '' ORDER BY iif(mtime, mtime, ctime) DESC LIMIT ?"
+        return [_joined(*each) for each in self._select(latest, most)]
 
     def edited(self, root: Path, stop: Callable[[], bool] | None = None) -> dict[str, Stat] | None:
         """Files whose stat is another one, if no folder's is and every one was compared before; None asks for a scan.
@@ -312,28 +322,25 @@ class Manifest:
         return changed
 
     def _folders_are_as_they_were(self, here: str) -> bool:
-        with in_our_words(self.path):
-            folders: list[Any] = self._db.execute("SELECT path, stat FROM folder").fetchall()
-            closed: list[Any] = self._db.execute("SELECT folder FROM left_out WHERE why = ?", (Why.UNREADABLE,)).fetchall()
+        folders = self._select("SELECT path, stat FROM folder")
+        closed = self._select("SELECT folder FROM left_out WHERE why = ?", Why.UNREADABLE)
         if any(os.access(f"{here}/{path}", os.R_OK | os.X_OK) for (path,) in closed):
             return False
         return any(not path for path, _ in folders) and all(
             _told(Stat.of(os.lstat(f"{here}/{path}"))) == stat for path, stat in folders
         )
 
-    def cut(self, digest: bytes, language: str) -> Cut | None:
-        with in_our_words(self.path):
-            found = self._db.execute(
-                "SELECT chunks, symbols, part FROM cut WHERE digest = ? AND language = ?", (digest, language)
-            ).fetchone()
-        return None if found is None else Cut(_unpacked(found[0]), *found[1:])
+    def cut(self, digest: bytes, language: str) -> CutContent | None:
+        found = self._select("SELECT chunks, symbols, part FROM cut WHERE digest = ? AND language = ?", digest, language)
+        return CutContent(_codec()[1].decode(found[0][0]), *found[0][1:]) if found else None
 
     # The tree
 
-    def differences(self, folders: Iterable[Folder], began: float) -> Iterator[tuple[Walked, Difference | None]]:
+    def differences(
+        self, folders: Iterable[ScannedFolder], began: float
+    ) -> Iterator[tuple[FolderStamp, FolderDifference | None]]:
         """What of each folder has to be looked at, as the scan that then began tells it; None where all of it is as it was."""
-        with in_our_words(self.path):
-            known = dict(self._db.execute("SELECT path, stamp FROM folder"))
+        known = dict(self._select("SELECT path, stamp FROM folder"))
         stamps: dict[str, bytes] = {}
         for folder in folders:
             below = {name: stamps.pop(_joined(folder.path, name), b"") for name in folder.folders}
@@ -341,19 +348,21 @@ class Manifest:
             stats = (folder.stat, *folder.files.values())
             fresh = any(is_fresh(max(each.mtime_ns, each.ctime_ns), began) for each in stats)
             left_out = folder.left_out
-            walked = Walked(folder.path, left_out) if fresh else Walked(folder.path, left_out, stamp, _told(folder.stat))
+            walked = (
+                FolderStamp(folder.path, left_out) if fresh else FolderStamp(folder.path, left_out, stamp, _told(folder.stat))
+            )
             yield walked, None if known.get(folder.path) == stamp else self._difference(folder)
 
-    def _difference(self, folder: Folder) -> Difference:
+    def _difference(self, folder: ScannedFolder) -> FolderDifference:
         rows = self.rows(folder.path)
         changed = {
             _joined(folder.path, name): stat
             for name, stat in folder.files.items()
             if (row := rows.get(name)) is None or row.stat != stat
         }
-        return Difference(changed, tuple(_joined(folder.path, name) for name in rows.keys() - folder.files.keys()))
+        return FolderDifference(changed, tuple(_joined(folder.path, name) for name in rows.keys() - folder.files.keys()))
 
-    def settle(self, walked: Iterable[Walked]) -> None:
+    def settle(self, walked: Iterable[FolderStamp]) -> None:
         """All that was to do in these folders is done; there are no others."""
         walked = tuple(walked)
         with self._commit():
@@ -364,13 +373,13 @@ class Manifest:
                 "INSERT OR REPLACE INTO folder VALUES (?, ?, ?)", ((each.path, each.stamp, each.stat) for each in walked)
             )
 
-    def leave_out(self, folder: str, tally: Tally) -> None:
+    def leave_out(self, folder: str, tally: SkippedFiles) -> None:
         """What of one folder was not taken, as a look at it alone tells."""
         with self._commit():
             self._db.execute("DELETE FROM left_out WHERE folder = ?", (folder,))
             self._leave_out(folder, tally)
 
-    def _leave_out(self, folder: str, tally: Tally) -> None:
+    def _leave_out(self, folder: str, tally: SkippedFiles) -> None:
         self._db.executemany(
             "INSERT INTO left_out VALUES (?, ?, ?, ?)",
             ((folder, why, times, json.dumps(tally.examples.get(why, []))) for why, times in tally.counts.items()),
@@ -378,12 +387,10 @@ class Manifest:
 
     def folders(self) -> set[str]:
         """Every folder that was walked."""
-        with in_our_words(self.path):
-            return {path for (path,) in self._db.execute("SELECT path FROM folder UNION SELECT DISTINCT folder FROM file")}
+        return {path for (path,) in self._select("SELECT path FROM folder UNION SELECT DISTINCT folder FROM file")}
 
     def knows_folder(self, path: str) -> bool:
-        with in_our_words(self.path):
-            return self._db.execute("SELECT 1 FROM folder WHERE path = ?", (path,)).fetchone() is not None
+        return bool(self._select("SELECT 1 FROM folder WHERE path = ?", path))
 
     # Writing
 
@@ -394,13 +401,12 @@ class Manifest:
 
     def pending(self) -> list[str]:
         """What the index may have been told of when this ended before its time."""
-        with in_our_words(self.path):
-            return [path for (path,) in self._db.execute("SELECT path FROM pending")]
+        return [path for (path,) in self._select("SELECT path FROM pending")]
 
     def keep(
         self,
-        rows: Mapping[str, Row],
-        cuts: Mapping[tuple[bytes, str], Cut] | None = None,
+        rows: Mapping[str, FileRow],
+        cuts: Mapping[tuple[bytes, str], CutContent] | None = None,
         gone: Sequence[str] = (),
         gone_folders: Sequence[str] = (),
         *,
@@ -411,27 +417,27 @@ class Manifest:
         batch = int(self._meta("batch") or 0) + told
         with self._commit():
             self._set("batch", str(batch))
-            for path, row in rows.items():
-                folder, _, name = path.rpartition("/")
-                self._db.execute(
-                    "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (folder, name, *row.stat, row.digest, row.symbols, row.chunks, row.why, row.part, batch),
-                )
-            for (digest, language), cut in (cuts or {}).items():
-                self._db.execute(
-                    "INSERT OR REPLACE INTO cut VALUES (?, ?, ?, ?, ?, ?)",
-                    (digest, language, cut.symbols, _packed(cut.chunks), cut.part, now),
-                )
-            for path in gone:
-                folder, _, name = path.rpartition("/")
-                self._db.execute("DELETE FROM file WHERE folder = ? AND name = ?", (folder, name))
-            for folder in gone_folders:
-                self._db.execute("DELETE FROM file WHERE folder = ?", (folder,))
-                self._db.execute("DELETE FROM folder WHERE path = ?", (folder,))
-            for folder in {above for path in (*rows, *gone) for above in _above(path)}:
-                self._db.execute("UPDATE folder SET stamp = x'' WHERE path = ?", (folder,))
-            for folder in {path.rpartition("/")[0] for path in gone}:
-                self._db.execute("UPDATE folder SET stat = '' WHERE path = ?", (folder,))
+            every = self._db.executemany
+            every(
+                "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    (*_split(path), *row.stat, row.digest, row.symbols, row.chunks, row.why, row.part, batch)
+                    for path, row in rows.items()
+                ),
+            )
+            every(
+                "INSERT OR REPLACE INTO cut VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    (digest, language, cut.symbols, _codec()[0].encode(cut.chunks), cut.part, now)
+                    for (digest, language), cut in (cuts or {}).items()
+                ),
+            )
+            every("DELETE FROM file WHERE folder = ? AND name = ?", map(_split, gone))
+            every("DELETE FROM file WHERE folder = ?", ((folder,) for folder in gone_folders))
+            every("DELETE FROM folder WHERE path = ?", ((folder,) for folder in gone_folders))
+            above = {(folder,) for path in (*rows, *gone) for folder in _above(path)}
+            every("UPDATE folder SET stamp = x'' WHERE path = ?", above)
+            every("UPDATE folder SET stat = '' WHERE path = ?", {_split(path)[:1] for path in gone})
             self._db.execute("DELETE FROM pending")
 
     def tidy(self) -> None:
@@ -473,11 +479,14 @@ class Manifest:
         self._set("strangers", "1")
 
     def _meta(self, name: str) -> str | None:
+        if not self._select("SELECT 1 FROM sqlite_master WHERE name = 'meta'"):
+            return None
+        found = self._select("SELECT value FROM meta WHERE name = ?", name)
+        return str(found[0][0]) if found else None
+
+    def _select(self, sql: str, *values: Any) -> list[Any]:
         with in_our_words(self.path):
-            if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
-                return None
-            found = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        return None if found is None else str(found[0])
+            return self._db.execute(sql, values).fetchall()
 
     def _set(self, name: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
@@ -506,7 +515,7 @@ def remove_manifest(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def stamp_of(folder: Folder, below: Mapping[str, bytes]) -> bytes:
+def stamp_of(folder: ScannedFolder, below: Mapping[str, bytes]) -> bytes:
     """A hash of all that a folder has, by stat: its files, and the stamps of its folders. Equal stamps, equal trees."""
     told = [f"{name}\0{stat.size}\0{stat.mtime_ns}\0{stat.ctime_ns}\0{stat.inode}" for name, stat in sorted(folder.files.items())]
     told += [f"{name}/\0{stamp.hex()}" for name, stamp in sorted(below.items())]
@@ -517,14 +526,6 @@ def is_fresh(changed_ns: int, began: float) -> bool:
     """So fresh at that moment that another change right behind it could not be told from it."""
     coarse = changed_ns % 1_000_000_000 == 0
     return changed_ns > began * 1e9 - (_COARSE_NS if coarse else _SETTLED_NS)
-
-
-def _packed(chunks: tuple[Chunk, ...]) -> bytes:
-    return _codec()[0].encode(chunks)
-
-
-def _unpacked(packed: bytes) -> tuple[Chunk, ...]:
-    return _codec()[1].decode(packed)
 
 
 @cache
@@ -546,6 +547,11 @@ def _above(path: str) -> Iterator[str]:
     while path:
         path = path.rpartition("/")[0]
         yield path
+
+
+def _split(path: str) -> tuple[str, str]:
+    folder, _, name = path.rpartition("/")
+    return folder, name
 
 
 def _joined(folder: str, name: str) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hotset.files.root import MOST_BYTES, Root, Stat, Why, can_be_shown, parts_of, refused, shown
-from hotset.sources.code.excluding import EXCLUDED_FOLDERS, file_left_out, folder_left_out
+from hotset.text.words import word_set
 
 IGNORE_FILE = ".hotsetignore"
 _IGNORE_FILES = (".gitignore", ".ignore", IGNORE_FILE)
@@ -27,7 +27,7 @@ _EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ScanLimits:
     """What may be taken."""
 
     bytes: int = MOST_BYTES
@@ -38,7 +38,7 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Tally:
+class SkippedFiles:
     """What was not taken: how many for each reason, and the first few of them."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -55,13 +55,13 @@ class Tally:
         if len(some) < _EXAMPLES:
             some += islice(examples, _EXAMPLES - len(some))
 
-    def merge(self, other: Tally) -> None:
+    def merge(self, other: SkippedFiles) -> None:
         for why, times in other.counts.items():
             self.more(why, times, other.examples.get(why, ()))
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class ScannedFolder:
     """A folder, told after all that is in it."""
 
     path: str
@@ -72,19 +72,19 @@ class Folder:
     """Names of those that were walked."""
     stat: Stat
     """Its own, from before it was walked."""
-    left_out: Tally
+    left_out: SkippedFiles
     """What of it was not taken, or that it could not be looked into."""
 
 
-def scan(root: Root, tally: Tally, limits: Limits | None = None, under: str | None = None) -> Iterator[Folder]:
+def scan(root: Root, tally: SkippedFiles, limits: ScanLimits | None = None, under: str | None = None) -> Iterator[ScannedFolder]:
     """Folders from the inside out, the root last. With `under`: that one folder alone, without what is in its folders."""
-    return _Walk(root, tally, limits or Limits()).folders(under)
+    return _Walk(root, tally, limits or ScanLimits()).folders(under)
 
 
 class _Walk:
     """The walker asks about each entry that no ignore file excludes; files are noted and only folders let through."""
 
-    def __init__(self, root: Root, tally: Tally, limits: Limits) -> None:
+    def __init__(self, root: Root, tally: SkippedFiles, limits: ScanLimits) -> None:
         self._root = root
         self._at = str(root.folder)
         self._tally = tally
@@ -93,7 +93,7 @@ class _Walk:
         self._open: dict[str, _Open] = {}
         """The folders from the root to where the walk is, by path on this machine."""
 
-    def folders(self, under: str | None) -> Iterator[Folder]:
+    def folders(self, under: str | None) -> Iterator[ScannedFolder]:
         from rignore import walk  # noqa: PLC0415 - 5 ms that only a scan should pay
 
         start = self._at if not under else f"{self._at}/{under}"
@@ -180,7 +180,7 @@ class _Walk:
             for name in (*_IGNORE_FILES, f".git/{_GIT_EXCLUDES}")
         )
 
-    def _closed(self, now: str, under: str | None) -> Iterator[Folder]:
+    def _closed(self, now: str, under: str | None) -> Iterator[ScannedFolder]:
         """Folders that the walk has left, now that it is at this one, which it asked about a moment ago."""
         for path in reversed(list(self._open)):
             if path == now:
@@ -190,7 +190,7 @@ class _Walk:
             folder = self._open.pop(path)
             if under is None or folder.path == under:
                 self._count_ignored(path, folder)
-                yield Folder(folder.path, folder.files, tuple(folder.folders), folder.stat, folder.left_out)
+                yield ScannedFolder(folder.path, folder.files, tuple(folder.folders), folder.stat, folder.left_out)
 
     def _count_ignored(self, path: str, folder: _Open) -> None:
         """What stands in a folder and was never asked about, an ignore file excludes; or the walker cannot say its name."""
@@ -211,7 +211,7 @@ class _Open:
     files: dict[str, Stat] = field(default_factory=dict)
     folders: list[str] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
-    left_out: Tally = field(default_factory=Tally)
+    left_out: SkippedFiles = field(default_factory=SkippedFiles)
 
 
 def _told(walker: Iterator[Path]) -> Iterator[Path]:
@@ -306,14 +306,14 @@ def _is_fine(path: str, root: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedPath:
     """What a scan would not bring."""
 
     path: str
     why: Why
 
 
-def left_out(root: Root, path: str, limits: Limits | None = None) -> Skipped | None:
+def left_out(root: Root, path: str, limits: ScanLimits | None = None) -> SkippedPath | None:
     """The first part of a path that a scan would not bring, and why; None for a file or folder that it would.
 
     Each folder on the way is walked by itself, by the rules of every scan. What a scan never meets is gone, also where a disk
@@ -328,19 +328,63 @@ def left_out(root: Root, path: str, limits: Limits | None = None) -> Skipped | N
             return asked.found
         is_there = folder is not None and (name in folder.folders or (name in folder.files and here == "/".join(parts)))
         if not is_there:
-            return Skipped(here, Why.GONE)
+            return SkippedPath(here, Why.GONE)
         above = here
     return None
 
 
-class _Asked(Tally):
+class _Asked(SkippedFiles):
     """Remembers why one path was not taken, or that nothing is."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
         self._path = path
-        self.found: Skipped | None = None
+        self.found: SkippedPath | None = None
 
     def add(self, path: str, why: str) -> None:
         if path == self._path or why == Why.STRANGE_IGNORE:
-            self.found = Skipped(path, Why(why))
+            self.found = SkippedPath(path, Why(why))
+
+
+EXCLUDED_FOLDERS = word_set("""
+    .git .hg .svn .jj .bzr node_modules bower_components jspm_packages .pnpm-store .yarn .venv venv .tox .nox .eggs __pycache__
+    .mypy_cache .pytest_cache .ruff_cache .hypothesis .ipynb_checkpoints site-packages .gradle .mvn .idea .vs .terraform
+    .serverless
+    .aws-sam .next .nuxt .svelte-kit .astro .angular .parcel-cache .turbo .cache .nyc_output htmlcov DerivedData Pods .dart_tool
+    .bundle .stack-work dist-newstyle _build .elixir_ls .hotset .ssh .gnupg .aws .kube .docker .password-store
+""")
+
+_OUTPUT = word_set("build dist out target coverage")
+"""Names that people use for sources too: such a folder is output only beside the file of the tool that fills it."""
+_TOOLS = word_set("package.json pom.xml build.gradle build.gradle.kts Cargo.toml setup.py pyproject.toml CMakeLists.txt")
+
+_LOCKS = word_set("""
+    package-lock.json npm-shrinkwrap.json pnpm-lock.yaml bun.lockb packages.lock.json go.sum .ds_store thumbs.db
+""")
+_MADE = tuple(
+    word_set("""
+    .min.js .min.css .min.mjs .js.map .css.map .mjs.map .ts.map .bundle.js .chunk.js _pb2.py _pb2.pyi _pb2_grpc.py
+    .pb.go .pb.cc .pb.h .g.dart .designer.cs .generated.cs .generated.ts .generated.go
+    """)
+)
+_NO_TEXT = word_set("""
+    png jpg jpeg gif webp ico bmp tif tiff psd pdf zip gz tgz bz2 xz zst 7z rar tar jar war class o a so dylib dll exe bin wasm
+    pyc pyo whl egg mp3 mp4 m4a wav ogg flac avi mov mkv webm woff woff2 ttf otf eot db sqlite sqlite3 parquet feather npy npz
+    pkl pickle pt pth onnx safetensors gguf h5 hdf5 tfrecord mo
+""")
+
+
+def folder_left_out(name: str, path: str) -> bool:
+    """`path` is where it is on this machine."""
+    if name in EXCLUDED_FOLDERS or name.endswith(".egg-info"):
+        return True
+    parent = path.removesuffix(f"/{name}")
+    return name in _OUTPUT and any(os.path.lexists(f"{parent}/{tool}") for tool in _TOOLS)
+
+
+def file_left_out(name: str) -> Why | None:
+    low = name.lower()
+    ending = low.rpartition(".")[2]
+    if ending in _NO_TEXT:
+        return Why.BINARY
+    return Why.EXCLUDED if ending == "lock" or low in _LOCKS or low.endswith(_MADE) else None

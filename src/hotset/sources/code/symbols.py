@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from hotset.nouns.retrieval import Span
 from hotset.sources.code.grammars import NoGrammar, grammar
-from hotset.sources.code.languages import Language
 from hotset.sources.code.queries import DEEPER, QUERIES
+from hotset.text.languages import Language
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Query
@@ -57,7 +57,7 @@ _HOLD_METHODS = ("class", "object", "impl", "trait", "struct", "interface", "pro
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class CodeSymbol:
     name: str
     kind: str
     scope: tuple[str, ...]
@@ -75,24 +75,24 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True)
-class Defined:
-    symbols: tuple[Symbol, ...] = ()
+class DefinedSymbols:
+    symbols: tuple[CodeSymbol, ...] = ()
     """In their order; outer ones in front of what they contain."""
     lost: tuple[Span, ...] = ()
     """Lines that the grammar could not make sense of: what they define may be missing."""
 
 
-def symbols(text: str, language: Language, grammars: Path | None = None) -> Defined:
+def symbols(text: str, language: Language, grammars: Path | None = None) -> DefinedSymbols:
     """Nothing where there is no grammar. Lines end with `\\n` here."""
     if not language.grammar:
-        return Defined()
+        return DefinedSymbols()
     from tree_sitter import Parser  # noqa: PLC0415 - 10 ms that only parsing should pay
 
     try:
         query = _query(language.grammar, grammars)
         parser = Parser(grammar(language.grammar, grammars))
     except NoGrammar:
-        return Defined()
+        return DefinedSymbols()
     source = text.encode("utf-8", "replace")
     root = parser.parse(source).root_node
     if root.has_error and (mended := _mended(source, language)) != source:
@@ -101,14 +101,14 @@ def symbols(text: str, language: Language, grammars: Path | None = None) -> Defi
     lost = _lost(root)
     found = _matched(root, query)
     if len(found) > MOST_SYMBOLS:
-        return Defined(lost=lost)
+        return DefinedSymbols(lost=lost)
     if language.grammar in DEEPER:
         deeper = _matched(root, _query(language.grammar, grammars, deeper=True))
         if len(found) + len(deeper) <= MOST_SYMBOLS:
             found |= _few(found.values(), deeper) if language.name == "json" else deeper
     placed = sorted((each for each in found.values() if each.kind), key=lambda each: (each.start, -each.end))
     told = tuple(_told(placed, text.removesuffix("\n").split("\n"), source, language))
-    return Defined(told, lost)
+    return DefinedSymbols(told, lost)
 
 
 def _matched(root: Node, query: Query) -> dict[int, _Found]:
@@ -247,7 +247,7 @@ def _declared(node: Node) -> tuple[tuple[_Bytes, ...], _Bytes]:
     return tuple(owners), (node.start_byte, node.end_byte)
 
 
-def _told(found: Sequence[_Found], lines: Sequence[str], source: bytes, language: Language) -> Iterator[Symbol]:
+def _told(found: Sequence[_Found], lines: Sequence[str], source: bytes, language: Language) -> Iterator[CodeSymbol]:
     """Scopes come from what contains what."""
     defined = {_name(each, source) for each in found if each.node == "function_definition"}
     around: list[tuple[int, str, str]] = []
@@ -266,7 +266,7 @@ def _told(found: Sequence[_Found], lines: Sequence[str], source: bytes, language
         scope += tuple(visible(source[start:end].decode("utf-8", "replace"), _LONGEST_NAME) for start, end in each.owners)
         is_method = each.kind == "function" and (in_a_class or bool(each.owners)) and language.name in _METHODS_ARE_FUNCTIONS
         above = _above(lines, each.first, floor, language.comment)
-        yield Symbol(
+        yield CodeSymbol(
             name=name,
             kind="method" if is_method else each.kind,
             scope=scope,

@@ -14,13 +14,11 @@ from pathlib import Path
 
 from hotset.errors import BadInput
 from hotset.index.port import Index
-from hotset.sources.code.excluding import EXCLUDED_FOLDERS
-from hotset.sources.code.indexing import index_paths, index_project
-from hotset.sources.code.languages import language_of
-from hotset.sources.code.manifest import Manifest
-from hotset.sources.code.parsing import Parsers
-from hotset.sources.code.report import Report
-from hotset.sources.code.scan import Limits
+from hotset.sources.code.indexer import index_paths, index_project
+from hotset.sources.code.manifest import IndexReport, Manifest
+from hotset.sources.code.parsers import Parsers
+from hotset.sources.code.scan import EXCLUDED_FOLDERS, ScanLimits
+from hotset.text.languages import language_of
 
 _log = logging.getLogger("hotset")
 
@@ -41,8 +39,8 @@ def watch_project(
     *,
     stop: threading.Event,
     parsers: Parsers,
-    limits: Limits | None = None,
-    updated: Callable[[Report], None] | None = None,
+    limits: ScanLimits | None = None,
+    updated: Callable[[IndexReport], None] | None = None,
     poll_seconds: float = _POLL_SECONDS,
     force_polling: bool = False,
 ) -> None:
@@ -53,7 +51,7 @@ def watch_project(
     root = root.expanduser().resolve()
     parsers.warm({language.name: language for language in map(language_of, manifest.latest(_LATEST))}.values())
 
-    def told(report: Report) -> None:
+    def told(report: IndexReport) -> None:
         if updated is not None and (report.changed or report.removed):
             updated(report)
 

@@ -17,41 +17,40 @@ import msgspec
 
 from hotset.nouns.retrieval import Span
 from hotset.sources.code.chunks import Chunk, chunks
-from hotset.sources.code.languages import LANGUAGES, Language
-from hotset.sources.code.statements import with_statements
-from hotset.sources.code.structure import structure
-from hotset.sources.code.symbols import Defined, Symbol, symbols
+from hotset.sources.code.structure import structure, with_statements
+from hotset.sources.code.symbols import CodeSymbol, DefinedSymbols, symbols
+from hotset.text.languages import LANGUAGES, Language
 
 _MOST_MEMORY = 2 << 30  # bytes; a megabyte of code takes a twentieth of that
 _LENGTH = struct.Struct(">I")
 
 
-class Question(msgspec.Struct, array_like=True, frozen=True):
+class ParseRequest(msgspec.Struct, array_like=True, frozen=True):
     language: str
     text: str
     wants_symbols: bool = False
 
 
-class Answer(msgspec.Struct, array_like=True, frozen=True):
+class ParseReply(msgspec.Struct, array_like=True, frozen=True):
     count: int
     """Of symbols."""
     chunks: tuple[Chunk, ...] = ()
-    symbols: tuple[Symbol, ...] = ()
+    symbols: tuple[CodeSymbol, ...] = ()
     lost: tuple[Span, ...] = ()
     """Lines that could not be parsed."""
 
 
-def answer(question: Question, grammars: Path | None) -> Answer:
+def answer(question: ParseRequest, grammars: Path | None) -> ParseReply:
     language = LANGUAGES[question.language]
     found = _defined(question.text, language, grammars)
     if question.wants_symbols:
-        return Answer(len(found.symbols), symbols=found.symbols, lost=found.lost)
-    return Answer(len(found.symbols), chunks(question.text, found.symbols))
+        return ParseReply(len(found.symbols), symbols=found.symbols, lost=found.lost)
+    return ParseReply(len(found.symbols), chunks(question.text, found.symbols))
 
 
-def _defined(text: str, language: Language, grammars: Path | None) -> Defined:
+def _defined(text: str, language: Language, grammars: Path | None) -> DefinedSymbols:
     if not language.grammar:
-        return Defined(structure(text, language))
+        return DefinedSymbols(structure(text, language))
     found = symbols(text, language, grammars)
     return with_statements(text, found) if language.name == "sql" else found
 
@@ -78,7 +77,7 @@ def main() -> None:
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
-    questions = msgspec.msgpack.Decoder(Question)
+    questions = msgspec.msgpack.Decoder(ParseRequest)
     while (message := receive(sys.stdin.buffer)) is not None:
         signal.setitimer(signal.ITIMER_PROF, seconds)  # of our own time: the kernel ends us, whatever a grammar is doing
         said = answer(questions.decode(message), grammars)

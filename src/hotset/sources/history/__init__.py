@@ -1,30 +1,10 @@
-"""What was said, findable: `following` makes every page entries of the index, `finding` makes of what it finds pages again.
+"""History: the pages of the store, brought into the index, found again, and read back in slices.
 
-Each name is imported when it is first used: a proxy that starts needs none of them.
+`entries` makes pages entries of the index, `search` finds pages, `lookup` tells which pages a model means, and
+`answers` writes what it reads.
 """
 
-from __future__ import annotations
+from hotset.sources.history.entries import behind, follow, followed
+from hotset.sources.history.search import PageHit, PageHits, find
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from hotset.sources.history.finding import Find, Finds, find
-    from hotset.sources.history.following import follow, followed
-
-__all__ = ["Find", "Finds", "find", "follow", "followed"]
-
-_HOMES = {
-    "Find": "hotset.sources.history.finding",
-    "Finds": "hotset.sources.history.finding",
-    "find": "hotset.sources.history.finding",
-    "follow": "hotset.sources.history.following",
-    "followed": "hotset.sources.history.following",
-}
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(home), name)
+__all__ = ["PageHit", "PageHits", "behind", "find", "follow", "followed"]

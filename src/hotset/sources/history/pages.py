@@ -1,27 +1,60 @@
-"""What a page is, as far as finding it goes: whether it says anything, and what its call asked for."""
+"""Pages of the store as a model reads them: their text, where they came from, and which are part of a conversation's line."""
 
 from __future__ import annotations
 
-import re
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
-import msgspec
-
+from hotset.dialects.parts import size_of
 from hotset.errors import HotsetError
-from hotset.nouns.page import Kind, Page
+from hotset.nouns.page import ROOT, Chain, Kind, Page, PageId, SessionId
+from hotset.nouns.retrieval import Place
+from hotset.nouns.turn import Node
+from hotset.sealing import seal
 from hotset.store.port import Store, Where
-from hotset.window.tools import OUR_TOOLS
+from hotset.text.clip import safe_line
+from hotset.window.page_text import MOST_ARGUMENTS, is_binary, path_in
 
-LEFT_OUT = frozenset({Kind.SYSTEM, Kind.THINKING, Kind.OPAQUE, Kind.IMAGE})
-"""Kinds of pages that are not looked for: what clients send each time, and what is nobody's words or none at all."""
+_HEX_BYTES = 32
 
-PATH_NAMES = ("file_path", "filepath", "path", "filename", "file", "uri", "url", "notebook_path")
-"""How tools call the argument that names a file or an address."""
 
-_ARGUMENTS_LOOKED_AT = 64 * 1024
-_SAMPLE = 4096
-_ODD = re.compile(r"[\x00-\x07\x0b\x0e-\x1a\x1c-\x1f\ufffd]")
-_UNREADABLE = 0.1  # share of these beyond which bytes are no text
+@dataclass(frozen=True, slots=True)
+class PageText:
+    text: str
+    own: bool
+    """The page's own text; otherwise ours, about content that is no text or cannot be read."""
+
+
+def page_text(store: Store, page: Page, image: str = "") -> PageText:
+    """A page's content as text, or a description of it. `image` says how an image can be looked at again."""
+    try:
+        content = store.content(page.digest)
+    except HotsetError:
+        lost = f"({page.kind}, {page.size:,} bytes: damaged in the store, get it again from where it came)"
+        return PageText(lost, own=False)
+    if page.kind is Kind.IMAGE and not page.media.startswith("text/"):
+        size = size_of(content)
+        pixels = f", {size[0]} x {size[1]} pixels" if size else ""
+        opener = safe_line(page.tool) or "a tool that opens it"
+        again = image or f"it cannot be shown here again, only looked at with {opener}"
+        what = f"{safe_line(page.media)}, {len(content):,} bytes{pixels}, an image of turn {page.turn}"
+        return PageText(f"({what}: {again})", own=False)
+    if is_binary(content):
+        begins = content[:_HEX_BYTES].hex(" ")
+        what = f"{safe_line(page.media)}, {len(content):,} bytes of binary data that begin with {begins}"
+        return PageText(f"({what})", own=False)
+    return PageText(content.decode("utf-8", "replace"), own=True)
+
+
+def origin(store: Store, page: Page, here: SessionId | None) -> str:
+    """`turn 12, tool read_file, src/a.py`, with the session where it is another one."""
+    turn = f"turn {page.turn}" if page.session == here else f"turn {page.turn} of session {page.session}"
+    what = f"tool {safe_line(page.tool)}" if page.tool else str(page.kind).replace("_", " ")
+    if page.kind.family is Kind.TOOL_CALL:
+        what = f"call of {what}"
+    path = safe_line(seal(path_of(store, page)).text)
+    return ", ".join(filter(None, (turn, what, path)))
 
 
 def path_of(store: Store, page: Page) -> str:
@@ -29,31 +62,46 @@ def path_of(store: Store, page: Page) -> str:
     if not page.call or page.kind.family is Kind.TOOL_CALL:
         return ""
     try:
-        calls = store.pages(Where(session=page.session, call=page.call, kinds=frozenset({Kind.TOOL_CALL}), limit=1))
-        call = next(calls, None)
-        content = store.content(call.digest) if call and call.size <= _ARGUMENTS_LOOKED_AT else b"{}"
+        wanted = Where(session=page.session, call=page.call, kinds=frozenset({Kind.TOOL_CALL}), limit=1)
+        call = next(store.pages(wanted), None)
+        content = store.content(call.digest) if call and call.size <= MOST_ARGUMENTS else b"{}"
     except HotsetError:
         return ""
     return path_in(content)
 
 
-def path_in(arguments: bytes) -> str:
-    """The file or address that a call's arguments name."""
+def moment(time: float) -> str:
+    """A page's time for a line of ours."""
     try:
-        named: Any = msgspec.json.decode(arguments[:_ARGUMENTS_LOOKED_AT])
-    except (ValueError, RecursionError):
-        return ""
-    if not isinstance(named, dict):
-        return ""
-    return next((named[name] for name in PATH_NAMES if isinstance(named.get(name), str)), "")
+        return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError, OSError):
+        return "at an unknown time"
 
 
-def is_ours(page: Page) -> bool:
-    """What an earlier search found is no find."""
-    return page.tool.rpartition("__")[2] in OUR_TOOLS
+def line_nodes(store: Store, here: Place) -> list[Node]:
+    """The messages of the line on which the question is asked, in their order."""
+    if here.session is None:
+        return []
+    nodes = {node.chain: node for node in store.nodes(here.session)}
+    if here.chains:
+        return [nodes[chain] for chain in here.chains if chain in nodes]
+    last = next((node for node in reversed(nodes.values()) if not node.aside), None)
+    backwards: dict[Chain, Node] = {}
+    while last is not None and last.chain not in backwards:
+        backwards[last.chain] = last
+        last = nodes.get(last.parent)
+    return [*backwards.values()][::-1]
 
 
-def is_binary(content: bytes) -> bool:
-    sample = content[:_SAMPLE]
-    text = sample.decode("utf-8", "replace")
-    return b"\0" in sample or len(_ODD.findall(text)) > _UNREADABLE * max(1, len(text))
+def on_line(pages: Iterable[Page], chains: frozenset[Chain]) -> Iterator[Page]:
+    """Pages that the model could have seen: a rewound past is not its past. A page in no message is its session's."""
+    return (page for page in pages if not chains or page.chain in chains or page.chain == ROOT)
+
+
+def current_prompt(store: Store, here: Place) -> frozenset[PageId]:
+    """Pages of the latest prompt on the line of the question: they stand in the window and are no find."""
+    if here.session is None or not here.turn:
+        return frozenset()
+    said = store.pages(Where(session=here.session, kinds=frozenset({Kind.PROMPT})))
+    prompts = [page for page in on_line(said, frozenset(here.chains)) if page.turn <= here.turn]
+    return frozenset(page.id for page in prompts if page.chain == prompts[-1].chain)

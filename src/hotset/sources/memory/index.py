@@ -14,9 +14,9 @@ from hotset.nouns.finding import Entry, EntryId, Sort
 from hotset.nouns.memory import Episode, Memory, MemoryId, Standing
 from hotset.nouns.page import Kind, Page, PageId
 from hotset.sealing import seal
-from hotset.sources.history.pages import is_binary
 from hotset.sources.memory.kinds import NAMED_KINDS, is_memory_id
 from hotset.store.port import Store, Where
+from hotset.window.page_text import is_binary
 
 WINDOW = "window"
 """The kind of an entry that holds a page with those before and behind it."""

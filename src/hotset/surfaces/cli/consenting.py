@@ -9,13 +9,13 @@ import click
 
 from hotset.config import Config
 from hotset.errors import BadInput
-from hotset.sources.code.consent import Answer, answer, consent
+from hotset.sources.code import ConsentAnswer, keep_answer, read_consent
 from hotset.surfaces.cli.options import Chosen
 from hotset.surfaces.cli.terminal import say
 
 
 def is_allowed(config: Config) -> bool:
-    return consent(config.folder).allows(config.project)
+    return read_consent(config.folder).allows(config.project)
 
 
 def allow(chosen: Chosen, config: Config, *, yes: bool) -> bool:
@@ -23,7 +23,7 @@ def allow(chosen: Chosen, config: Config, *, yes: bool) -> bool:
     if is_allowed(config):
         return True
     if yes:
-        return answer(config.folder, config.project, granted=True).allows(config.project)
+        return keep_answer(config.folder, config.project, granted=True).allows(config.project)
     if not _somebody_is_here():
         raise BadInput(
             f"nobody has allowed yet that the files of {config.project} are read, and nobody is here to be asked; "
@@ -34,8 +34,8 @@ def allow(chosen: Chosen, config: Config, *, yes: bool) -> bool:
 
 def ask_once(chosen: Chosen, config: Config, *, yes: bool) -> None:
     """For a command that is about something else: asks where that was never answered, somebody is here and it makes sense."""
-    said = consent(config.folder)
-    answered = said.answer is not Answer.UNANSWERED and Path(said.root) == config.project
+    said = read_consent(config.folder)
+    answered = said.answer is not ConsentAnswer.UNANSWERED and Path(said.root) == config.project
     if yes:
         allow(chosen, config, yes=True)
     elif not answered and not chosen.quiet and _somebody_is_here() and _is_a_project(config.project):
@@ -48,7 +48,7 @@ def _ask(chosen: Chosen, config: Config) -> bool:
     say(f"  It keeps    what it finds in {config.folder}; nothing leaves this machine; secrets in files are left out")
     say(f"  To undo     {chosen.hint('index --revoke')} removes all of it")
     granted = click.confirm("Index it?", default=False, err=True)
-    answer(config.folder, config.project, granted=granted)
+    keep_answer(config.folder, config.project, granted=granted)
     if not granted:
         say(f"Nothing is read, and you are not asked again. To change that: {chosen.hint('index')}")
     say()

@@ -13,8 +13,7 @@ from contextlib import suppress
 from typing import Self
 
 from hotset.config import Config
-from hotset.sources.code.consent import consent
-from hotset.surfaces.project_index import who_indexes
+from hotset.sources.code import read_consent, who_indexes
 
 _LOOK_SECONDS = 1.0  # between two looks at the answer: it may be given, or taken back, in another terminal
 _REST_SECONDS = 30.0  # after one that ended: whatever was the matter may be over
@@ -49,7 +48,7 @@ class Following:
                 self._child = None
                 earliest = time.monotonic() + _REST_SECONDS
             config = self._config
-            allowed = consent(config.folder).allows(config.project)
+            allowed = read_consent(config.folder).allows(config.project)
             if allowed and time.monotonic() >= earliest and who_indexes(config.folder) is None:
                 self._child = _start(config)
 

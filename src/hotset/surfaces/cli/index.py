@@ -17,7 +17,7 @@ import click
 
 from hotset.config import Config
 from hotset.files.root import Why
-from hotset.sources.code.consent import Answer, consent
+from hotset.sources import code
 from hotset.surfaces.cli.consenting import allow, is_allowed
 from hotset.surfaces.cli.ending import FOUND, INTERRUPTED, OK
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
@@ -25,8 +25,7 @@ from hotset.surfaces.cli.terminal import console, count, emit, emit_json, moment
 
 if TYPE_CHECKING:
     from hotset.index.port import State
-    from hotset.sources.code.manifest import Totals
-    from hotset.sources.code.report import Progress, Report
+    from hotset.sources.code import IndexProgress, IndexReport, Totals
 
 _LOOK_SECONDS = 0.5  # between two looks whether it is still allowed
 _OTHERS_SECONDS = 5.0  # for whoever watches to come by what was changed a moment ago
@@ -90,15 +89,12 @@ def index(
 
 
 def _run(chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, as_json: bool) -> int:
-    from hotset.sources.code.unchanged import unchanged  # noqa: PLC0415 - a refusal comes first
-    from hotset.surfaces.project_index import indexing  # noqa: PLC0415
-
     if not watch and (report := _kept_up_to_date(config, stop)) is not None:
         _tell(chosen, config, report, as_json=as_json)
         say("another hotset keeps it up to date", quiet=chosen.quiet)
         return _status(report)
-    with indexing(config.folder):
-        report = unchanged(config.project, config.folder, config.embedding, stop.is_set)
+    with code.indexing_lock(config.folder):
+        report = code.unchanged(config.project, config.folder, config.embedding, stop.is_set)
         if report is not None:
             _tell(chosen, config, report, as_json=as_json)
             if not watch:
@@ -106,19 +102,15 @@ def _run(chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, 
         return _work(chosen, config, stop, watch=watch, as_json=as_json, told=report is not None)
 
 
-def _kept_up_to_date(config: Config, stop: threading.Event) -> Report | None:
+def _kept_up_to_date(config: Config, stop: threading.Event) -> IndexReport | None:
     """Where another process has the right to index: what it has made of the files, once nothing is left to do.
 
     None where nobody has it, or where there is more to do than we wait for.
     """
-    from hotset.surfaces.project_index import is_up_to_date, who_indexes  # noqa: PLC0415
-
     began = time.monotonic()
-    while who_indexes(config.folder) is not None and not stop.is_set():
-        if (known := is_up_to_date(config.project, config.folder)) is not None:
-            from hotset.sources.code.report import Report  # noqa: PLC0415
-
-            return Report.of(known, time.monotonic() - began)
+    while code.who_indexes(config.folder) is not None and not stop.is_set():
+        if (known := code.is_up_to_date(config.project, config.folder)) is not None:
+            return code.IndexReport.of(known, seconds=time.monotonic() - began)
         if time.monotonic() - began > _OTHERS_SECONDS:
             return None
         stop.wait(_LOOK_SECONDS)
@@ -127,24 +119,19 @@ def _kept_up_to_date(config: Config, stop: threading.Event) -> Report | None:
 
 def _work(chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, as_json: bool, told: bool) -> int:
     """Brings the index up to date, unless it was told to be, and goes on where it is to watch."""
-    from hotset.runtime.following import open_index  # noqa: PLC0415 - half a second with all below it: where there is work
-    from hotset.sources.code.indexing import index_project, manifest_identity  # noqa: PLC0415
-    from hotset.sources.code.manifest import Manifest  # noqa: PLC0415
-    from hotset.sources.code.parsing import GRAMMARS, Parsers  # noqa: PLC0415
-    from hotset.sources.code.unchanged import settle  # noqa: PLC0415
-    from hotset.sources.code.watch import watch_project  # noqa: PLC0415
+    from hotset.index import open_index  # noqa: PLC0415 - half a second with all below it: where there is work
 
     status = OK
     with (
         closing(open_index(config.folder, config.embedding.of_documents)) as opened,
-        Manifest(config.folder, manifest_identity()) as manifest,
-        Parsers(config.folder / GRAMMARS) as parsers,
+        code.Manifest(config.folder, code.manifest_identity()) as manifest,
+        code.Parsers(config.folder / code.GRAMMARS) as parsers,
     ):
         if not told:
             with _bar(chosen) as moved:
-                report = index_project(config.project, opened, manifest, parsers=parsers, progress=moved, stop=stop.is_set)
+                report = code.index_project(config.project, opened, manifest, parsers=parsers, progress=moved, stop=stop.is_set)
                 if not report.stopped and opened.fold():
-                    settle(config.folder, manifest, config.embedding)
+                    code.settle(config.folder, manifest, config.embedding)
             _tell(chosen, config, report, as_json=as_json)
             if report.stopped:
                 say("hotset: stopped; what is indexed stays, and the next run goes on from here", quiet=chosen.quiet)
@@ -153,13 +140,13 @@ def _work(chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool,
         if watch:
             say(f"watching {config.project}; stop with Ctrl-C", quiet=chosen.quiet)
             heard = _tell_update(quiet=chosen.quiet)
-            watch_project(config.project, opened, manifest, stop=stop, parsers=parsers, updated=heard)
+            code.watch_project(config.project, opened, manifest, stop=stop, parsers=parsers, updated=heard)
             say("stopped", quiet=chosen.quiet)
     return status
 
 
-def _status(report: Report) -> int:
-    return FOUND if report.skipped.get(Why.UNREADABLE) else OK
+def _status(report: IndexReport) -> int:
+    return FOUND if report.refused.get(Why.UNREADABLE) else OK
 
 
 @contextmanager
@@ -175,8 +162,10 @@ def _until_told(config: Config, *, while_stdin: bool) -> Iterator[threading.Even
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def look() -> None:
+        known = code.read_consent(config.folder)
         while not stop.wait(_LOOK_SECONDS):
-            if not is_allowed(config):
+            known = code.read_consent(config.folder, unreadable=known)
+            if not known.allows(config.project):
                 stop.set()
 
     def read() -> None:
@@ -198,7 +187,7 @@ def _until_told(config: Config, *, while_stdin: bool) -> Iterator[threading.Even
 
 
 @contextmanager
-def _bar(chosen: Chosen) -> Iterator[Callable[[Progress], None]]:
+def _bar(chosen: Chosen) -> Iterator[Callable[[IndexProgress], None]]:
     """A progress bar on stderr, where a person watches; otherwise nothing."""
     if chosen.quiet or not sys.stderr.isatty():
         yield lambda _: None
@@ -228,7 +217,7 @@ def _bar(chosen: Chosen) -> Iterator[Callable[[Progress], None]]:
         yield moved
 
 
-def _tell(chosen: Chosen, config: Config, report: Report, *, as_json: bool) -> None:
+def _tell(chosen: Chosen, config: Config, report: IndexReport, *, as_json: bool) -> None:
     if as_json:
         emit_json(_document(config, report))
         return
@@ -241,15 +230,15 @@ def _tell(chosen: Chosen, config: Config, report: Report, *, as_json: bool) -> N
     emit(f"  this run  {what}; {span(report.seconds)}")
     if report.sealed:
         emit(f"  sealed    {count(report.sealed, 'secret')}: recognised by form, and replaced before anything was indexed")
-    _tell_missing("  left out  ", _left_out(report.skipped, report.examples))
-    _tell_missing("  in part   ", _in_part(report.failed, report.failures))
+    _tell_missing("  left out  ", _left_out(report.refused, report.examples))
+    _tell_missing("  in part   ", _in_part(report.in_part, report.in_part_files))
     for named in report.examples.get(Why.UNREADABLE, ()):
         emit(f"  failed    {named}: {Why.UNREADABLE}")
     if not report.stopped:
         say(f'\nSearch with: {chosen.hint("search")} "what you are looking for"', quiet=chosen.quiet)
 
 
-def _counted(known: Report | Totals) -> str:
+def _counted(known: IndexReport | Totals) -> str:
     return ", ".join((count(known.files, "file"), count(known.symbols, "symbol"), count(known.chunks, "chunk")))
 
 
@@ -277,15 +266,15 @@ def _some(names: Sequence[str], of: int) -> str:
     return ", ".join(names[:_MOST_NAMED]) + (" ..." if of > _MOST_NAMED else "")
 
 
-def _tell_update(*, quiet: bool) -> Callable[[Report], None]:
-    def told(report: Report) -> None:
+def _tell_update(*, quiet: bool) -> Callable[[IndexReport], None]:
+    def told(report: IndexReport) -> None:
         gone = f", {report.removed:,} gone" if report.removed else ""
         say(f"{time.strftime('%H:%M:%S')} {count(report.changed, 'file')} changed{gone}; {span(report.seconds)}", quiet=quiet)
 
     return told
 
 
-def _document(config: Config, report: Report) -> dict[str, Any]:
+def _document(config: Config, report: IndexReport) -> dict[str, Any]:
     return {
         "project": str(config.project),
         "files": report.files,
@@ -295,22 +284,22 @@ def _document(config: Config, report: Report) -> dict[str, Any]:
         "changed": report.changed,
         "removed": report.removed,
         "sealed": report.sealed,
-        "skipped": dict(report.skipped),
+        "skipped": dict(report.refused),
         "examples": {why: list(some) for why, some in report.examples.items()},
-        "in_part": dict(report.failed),
-        "in_part_files": list(report.failures),
+        "in_part": dict(report.in_part),
+        "in_part_files": list(report.in_part_files),
         "seconds": round(report.seconds, 3),
         "stopped": report.stopped,
     }
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class IndexStatus:
     """What is indexed of a project, and how fresh it is."""
 
     project: str
     folder: str
-    answer: Answer
+    answer: code.ConsentAnswer
     since: float
     indexer: int | None
     """The process that indexes now, or watches."""
@@ -322,25 +311,22 @@ class Standing:
     index: State | None
 
 
-def _standing(config: Config) -> Standing:
-    from hotset.runtime.following import open_index  # noqa: PLC0415
-    from hotset.sources.code.indexing import manifest_identity  # noqa: PLC0415
-    from hotset.sources.code.manifest import Manifest  # noqa: PLC0415
-    from hotset.surfaces.project_index import has_code, index_folder, who_indexes  # noqa: PLC0415
+def _standing(config: Config) -> IndexStatus:
+    from hotset.index import open_index  # noqa: PLC0415
 
-    said = consent(config.folder)
-    about = said.answer if said.root == str(config.project) else Answer.UNANSWERED
-    code = fresh = state = None
+    said = code.read_consent(config.folder)
+    about = said.answer if said.root == str(config.project) else code.ConsentAnswer.UNANSWERED
+    totals = fresh = state = None
     unfinished = False
-    if index_folder(config.folder).exists():
+    if code.index_folder(config.folder).exists():
         with closing(open_index(config.folder, config.embedding.of_documents, folds=False)) as opened:
             state = opened.state()
-    if has_code(config.folder) and is_allowed(config):
-        with Manifest(config.folder, manifest_identity()) as manifest:
-            code, fresh, unfinished = manifest.totals(), manifest.edited(config.project) == {}, manifest.unfinished
-    indexer = who_indexes(config.folder)
-    return Standing(
-        str(config.project), str(config.folder), about, said.when, indexer, code, fresh and not unfinished, unfinished, state
+    if code.has_code(config.folder) and is_allowed(config):
+        with code.Manifest(config.folder, code.manifest_identity()) as manifest:
+            totals, fresh, unfinished = manifest.totals(), manifest.edited(config.project) == {}, manifest.unfinished
+    indexer = code.who_indexes(config.folder)
+    return IndexStatus(
+        str(config.project), str(config.folder), about, said.when, indexer, totals, fresh and not unfinished, unfinished, state
     )
 
 
@@ -350,9 +336,9 @@ def _tell_status(chosen: Chosen, config: Config, *, as_json: bool) -> int:
         emit_json(standing)
         return OK if standing.code is not None else FOUND
     emit(f"project  {standing.project}")
-    if standing.answer is Answer.UNANSWERED:
+    if standing.answer is code.ConsentAnswer.UNANSWERED:
         emit(f"files    not indexed; nobody was asked yet: {chosen.hint('index')}")
-    elif standing.answer is Answer.DENIED:
+    elif standing.answer is code.ConsentAnswer.DENIED:
         emit(f"files    not indexed; that was refused on {moment(standing.since)}. To change that: {chosen.hint('index')}")
     else:
         _tell_code(chosen, standing)
@@ -362,7 +348,7 @@ def _tell_status(chosen: Chosen, config: Config, *, as_json: bool) -> int:
     return OK if standing.code is not None else FOUND
 
 
-def _tell_code(chosen: Chosen, standing: Standing) -> None:
+def _tell_code(chosen: Chosen, standing: IndexStatus) -> None:
     emit(f"allowed  since {moment(standing.since)}; to take it back: {chosen.hint('index --revoke')}")
     if standing.code is None:
         emit(f"files    not indexed yet: {chosen.hint('index')}")
@@ -393,10 +379,11 @@ def _tell_index(state: State) -> None:
 
 
 def _revoke(chosen: Chosen, config: Config, *, as_json: bool) -> int:
-    from hotset.surfaces.project_index import index_folder, take_out  # noqa: PLC0415
 
-    known = consent(config.folder).answer is not Answer.UNANSWERED or index_folder(config.folder).exists()
-    holder = take_out(config.folder, config.embedding.of_documents)
+    known = (
+        code.read_consent(config.folder).answer is not code.ConsentAnswer.UNANSWERED or code.index_folder(config.folder).exists()
+    )
+    holder = code.take_out(config.folder, config.embedding.of_documents)
     if as_json:
         emit_json({"project": str(config.project), "revoked": known, "held_by": holder})
         return OK

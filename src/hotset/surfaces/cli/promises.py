@@ -202,7 +202,7 @@ PROMISES = (
         "X1",
         "Tools, conversation, memory and code: one store, one search, one policy",
         State.PARTLY,
-        "one store, one search for conversations and code; offers are decided in three places",
+        "one store, and one search over all four; what goes into the window is still decided source by source",
     ),
     Promise("X2", "A proxy, an MCP server and a library that behave the same", State.WORKING),
     Promise("X3", "Eviction that knows the provider's prompt cache, so that cost falls too", State.WORKING),

@@ -1,4 +1,4 @@
-"""`hotset search`: anything that was said, read or returned, and the project's code."""
+"""`hotset search`: everything that was said, read or returned, the project's code, memories and tools, in one list."""
 
 from __future__ import annotations
 
@@ -6,33 +6,34 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import click
+import msgspec
 
 from hotset.config import Config
 from hotset.errors import BadInput, HotsetError
+from hotset.index import open_index
+from hotset.index.analysis import wordings
 from hotset.index.port import Index
-from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
-from hotset.nouns.page import Kind, Page, SessionId, including
-from hotset.runtime.following import open_index
-from hotset.sealing import seal
-from hotset.sources.code.languages import LANGUAGES
-from hotset.sources.history import Find, find, follow
+from hotset.nouns.finding import Filter, Query, SearchHit, Sort
+from hotset.nouns.page import Kind, including
+from hotset.runtime.search import code_hits, memory_hits, merge_hits, page_hits, tool_hits
+from hotset.sources.code import below, catch_up, find_code, has_code
+from hotset.sources.history import find, follow
+from hotset.sources.memory import MemorySource
 from hotset.store.folder import has_store
 from hotset.store.port import Store
-from hotset.surfaces.cli import meant
+from hotset.surfaces.cli import meant, toolbox
 from hotset.surfaces.cli.consenting import is_allowed
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.sessions import moment_meant
 from hotset.surfaces.cli.terminal import counting, emit, emit_json, moment, plain, say, shortened, width
-from hotset.surfaces.excerpts import Line, excerpt
-from hotset.surfaces.phrases import wordings
-from hotset.surfaces.project_index import below, catch_up, find_code, has_code
+from hotset.text.excerpt import ExcerptLine, excerpt
+from hotset.text.languages import LANGUAGES
 from hotset.text.terms import Term, terms
 
 _SECONDS = 2.0  # for the search itself; cold files are read from disk
@@ -42,57 +43,57 @@ _WORTH_FOLDING = 500  # entries that are found by their words alone so far
 _EXCERPT_LINES = 6
 _MOST_ECHOED = 100  # characters of a query
 _NUMBER_WIDTH = 6
+_COLOURS = {Sort.PAGE: "green", Sort.CODE: "cyan", Sort.MEMORY: "magenta", Sort.TOOL: "blue"}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One thing that was found, of whichever sort."""
-
-    sort: Sort
-    where: str
-    """A file's `path:first-last`, or what was said when."""
-    what: str
-    lines: tuple[Line, ...]
-    look: str
-    """The command that shows more of it."""
-    score: float
-    told: dict[str, Any]
-    """What else there is to say of it, for JSON."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
+class SearchRequest:
     words: str
-    sorts: frozenset[Sort]
-    kinds: frozenset[str]
-    path: str
+    types: frozenset[Sort]
+    only: Filter
     session: str | None
-    since: float | None
     most: int
+
+
+@dataclass(slots=True)
+class SearchResults:
+    """What was found, and what is to be said of it."""
+
+    groups: list[Sequence[SearchHit]] = field(default_factory=list)
+    """The hits of each source."""
+    notes: list[str] = field(default_factory=list)
+    loose: bool = False
+    """Nothing holds the phrase that was asked for; these are the nearest."""
 
 
 @click.command(
     epilog=examples(
         'hotset search "where are retries counted"',
         "hotset search parse_call --type code --path src/",
-        'hotset search "connection refused" --type page --since 2d',
+        'hotset search "connection refused" --type page --type memory --since 2d',
         "hotset search migration --session last -n 3 --json",
     )
 )
 @click.argument("query", nargs=-1, required=True)
 @of_project
-@click.option("--type", "sort", type=click.Choice(["page", "code"]), help="Only conversations, or only the project's files.")
+@click.option(
+    "--type",
+    "types",
+    multiple=True,
+    type=click.Choice(tuple(map(str, Sort))),
+    help="Only conversations, the project's files, memories or tools; may be given several times.",
+)
 @click.option("--kind", help="Only this kind of page (tool_result, prompt ...) or language (python, go ...).")
 @click.option("--path", metavar="GLOB", default="", help="Only this file, folder or pattern: src/, app.py, '**/*.{ts,tsx}'.")
 @click.option("--session", metavar="ID", help="Only this session: an id, the beginning of one, or `last`.")
-@click.option("--since", metavar="WHEN", help="Said or changed since: 30m, 12h, 2d, 1w or 2026-11-15.")
+@click.option("--since", metavar="WHEN", help="Said, changed or learned since: 30m, 12h, 2d, 1w or 2026-11-15.")
 @click.option("-n", "--limit", type=click.IntRange(1, 200), default=5, show_default=True, help="At most so many of each type.")
 @as_json
 def search(
     chosen: Chosen,
     query: tuple[str, ...],
     *,
-    sort: str | None,
+    types: tuple[str, ...],
     kind: str | None,
     path: str,
     session: str | None,
@@ -100,30 +101,38 @@ def search(
     limit: int,
     as_json: bool,
 ) -> int:
-    """Search conversations and the project's code, by meaning and by words.
+    """Search conversations, the project's code, memories and tools, by meaning and by words.
 
     No character of QUERY is an operator, but words "in quotes" must occur as they are; where nothing holds them so, what comes
     nearest is shown. Everything that is kept is found; the project's files are, once they are indexed: hotset index.
     """
     config = chosen.config()
-    kinds, of_kind = _kinds(kind)
-    sorts = (
-        frozenset({Sort.PAGE, Sort.CODE}) & of_kind & ({Sort(sort)} if sort else of_kind) & ({Sort.PAGE} if session else of_kind)
-    )
-    if not sorts:
-        raise BadInput("--type, --kind and --session leave nothing to search: sessions have pages, languages are of code")
-    earliest = moment_meant(since, time.time()) if since else None
-    asked = Asked(" ".join(query), sorts, kinds, path, session, earliest, limit)
-    found, notes, loose = _search(config, asked, chosen.quiet)
-    code_is_missing = Sort.CODE in sorts and not _searches_code(config)
+    kinds, possible = _kinds(kind)
+    possible &= frozenset(map(Sort, types)) or possible
+    possible &= {Sort.PAGE} if session else possible
+    possible &= {Sort.PAGE, Sort.CODE} if path else possible
+    possible -= {Sort.TOOL} if since else frozenset()
+    if not possible:
+        raise BadInput(
+            "--type, --kind, --path, --session and --since leave nothing to search: sessions have pages, languages are of code, "
+            "memories and tools have no path, tools no time"
+        )
+    only = Filter(kinds=kinds, since=moment_meant(since, time.time()) if since else None, path=path)
+    asked = SearchRequest(" ".join(query), possible, only, session, limit)
+    code_is_missing = Sort.CODE in possible and not _searches_code(config)
+    results = SearchResults()
+    _search_index(config, asked, results, quiet=chosen.quiet)
+    _search_tools(config, asked, results)
+    found = merge_hits(results.groups)
     if as_json:
-        emit_json([_document(each, loose=loose) for each in found])
+        emit_json([_document(each, loose=results.loose) for each in found])
     else:
+        wanted = terms(asked.words)
         for each in found:
-            _tell(each)
-    for note in notes:
+            _tell(each, wanted)
+    for note in results.notes:
         say(f"hotset: {note}", quiet=chosen.quiet)
-    if not found and not _searches_code(config) and _holds_nothing(config):
+    if not found and not _searches_code(config) and not _holds_pages(config):
         start = f"start with: {chosen.hint('index')}, or {chosen.hint('wrap AGENT')}"
         say(f"there is nothing to search yet for {config.project}; {start}", quiet=chosen.quiet)
         return OK
@@ -135,9 +144,9 @@ def search(
 
 
 def _kinds(typed: str | None) -> tuple[frozenset[str], frozenset[Sort]]:
-    """The kinds that are meant, and what has such kinds."""
+    """The kinds that are meant, and the types that have such kinds."""
     if typed is None:
-        return frozenset(), frozenset({Sort.PAGE, Sort.CODE})
+        return frozenset(), frozenset(Sort)
     name = typed.lower().replace("-", "_")
     if name in set(Kind):
         return frozenset(str(each) for each in including(Kind(name))), frozenset({Sort.PAGE})
@@ -146,77 +155,93 @@ def _kinds(typed: str | None) -> tuple[frozenset[str], frozenset[Sort]]:
     raise BadInput(f"--kind {typed}: pages are {', '.join(Kind)}; languages are {', '.join(LANGUAGES)}")
 
 
-def _holds_nothing(config: Config) -> bool:
+def _holds_pages(config: Config) -> bool:
     with meant.listing(config) as store:
-        return store.census().pages == 0
+        return store.census().pages > 0
 
 
 def _searches_code(config: Config) -> bool:
     return is_allowed(config) and has_code(config.folder)
 
 
-def _search(config: Config, asked: Asked, quiet: bool) -> tuple[list[Found], list[str], bool]:
-    """What is found, what is to be said of it, and whether it has to do without the phrase that was asked for."""
-    has_pages = Sort.PAGE in asked.sorts and has_store(config.folder) and config.search
-    searches_code = Sort.CODE in asked.sorts and _searches_code(config)
-    notes = [] if config.search else [f"what was said is not indexed: {config.origins['search']} says that it should not be"]
-    if not has_pages and not searches_code:
-        return [], notes, False
+def _search_index(config: Config, asked: SearchRequest, results: SearchResults, *, quiet: bool) -> None:
+    """Pages, code and memories."""
+    if not config.search:
+        results.notes.append(f"what was said is not indexed: {config.origins['search']} says that it should not be")
+    searches_code = Sort.CODE in asked.types and _searches_code(config)
     with ExitStack() as opened:
-        embedding = config.embedding if has_pages else config.embedding.of_documents  # nothing but code is asked for otherwise
+        store = None
+        searches_pages = searches_memories = False
+        if asked.types & {Sort.PAGE, Sort.MEMORY} and has_store(config.folder):
+            store = opened.enter_context(meant.reading(config))
+            searches_pages = Sort.PAGE in asked.types and config.search and store.census().pages > 0
+            is_asked = Sort.MEMORY in asked.types and bool(asked.words.strip())
+            searches_memories = is_asked and any(True for _ in store.memories())
+        needs_store = searches_pages or searches_memories
+        if not needs_store and not searches_code:
+            return
+        embedding = config.embedding if needs_store else config.embedding.of_documents  # nothing but code is asked for otherwise
         try:
             index = opened.enter_context(closing(open_index(config.folder, embedding, folds=False)))
         except (HotsetError, OSError) as error:
-            if not has_pages or os.access(config.folder, os.W_OK):
+            if not needs_store or os.access(config.folder, os.W_OK):
                 raise
-            notes.append(f"searched with an index made for this once, and without the project's files: {error}")
+            results.notes.append(f"searched with an index made for this once, and without the project's files: {error}")
             searches_code = False
             folder = Path(opened.enter_context(TemporaryDirectory(prefix="hotset-")))
             index = opened.enter_context(closing(open_index(folder, embedding, folds=False)))
-        store = opened.enter_context(meant.reading(config)) if has_pages else None
-        if store is not None:
-            notes += _caught_up(store, index, quiet)
+        if store is not None and searches_pages:
+            results.notes += _caught_up(store, index, quiet)
         if searches_code:
-            notes += catch_up(config.project, config.folder, index)
-        session = meant.session_id(store, asked.session) if store is not None else None
-        for wording in wordings(asked.words):
-            query = _query(replace(asked, words=wording.words), session)
-            found, lacking = _found(query, index, store, below(config.project, asked.path) if searches_code else None)
-            if found or "words" in lacking:  # which did not answer: nobody knows what holds the phrase
-                break
-    if found and wording.note:
-        notes.append(wording.note)
-    if lacking:
-        notes.append(f"searched without {', '.join(sorted(lacking))}, which did not answer in time; the order may be worse")
-    return found, notes, bool(found and wording.note)
+            results.notes += catch_up(config.project, config.folder, index)
+        of_code = below(config.project, asked.only.path) if searches_code else None
+        _search_text(asked, index, store if searches_pages else None, of_code, results)
+        if store is not None and searches_memories:
+            memories = MemorySource(config, lambda: store, lambda: index if config.search else None, logged=False)
+            results.groups.append(memory_hits(memories, asked.words, asked.most, asked.only.since))
 
 
-def _found(query: Query, index: Index, store: Store | None, of_code: str | None) -> tuple[list[Found], frozenset[str]]:
-    """Of the project's files on the path `of_code`, where they are searched, and of what was said where there is a store; and
-    which signals did not serve.
-    """
-    wanted = terms(query.words)
-    found: list[Found] = []
+def _search_text(asked: SearchRequest, index: Index, store: Store | None, of_code: str | None, results: SearchResults) -> None:
+    """The project's files on the path `of_code`, where they are searched, and pages, where there is a store."""
+    session = meant.session_id(store, asked.session) if store is not None else None
+    only = replace(asked.only, sessions=frozenset({session} if session else ()))
+    found: list[Sequence[SearchHit]] = []
     lacking: frozenset[str] = frozenset()
-    if of_code is not None:
-        hits = find_code(index, replace(query, only=replace(query.only, path=of_code)))
-        lacking |= hits.lacking
-        found += [_of_code(hit.entry, hit.score, wanted) for hit in hits.hits]
-    if store is not None:
-        finds = find(query, store, index)
-        lacking |= finds.lacking
-        found += [_of_page(store, each, wanted) for each in finds.best]
-    return found, lacking
+    note = ""
+    for wording in wordings(asked.words):
+        found, lacking, note = [], frozenset(), wording.note
+        query = Query(wording.words, only, asked.most, _SECONDS)
+        if of_code is not None:
+            hits = find_code(index, replace(query, only=replace(only, path=of_code)))
+            lacking |= hits.lacking
+            found.append(code_hits(hits))
+        if store is not None:
+            pages = find(query, store, index)
+            lacking |= pages.lacking
+            found.append(page_hits(pages, store))
+        if any(found) or "words" in lacking:  # which did not answer: what holds the phrase is not known
+            break
+    results.groups += found
+    results.loose = bool(note) and any(found)
+    if results.loose:
+        results.notes.append(note)
+    if lacking:
+        results.notes.append(
+            f"searched without {', '.join(sorted(lacking))}, which did not answer in time; the order may be worse"
+        )
 
 
-def _query(asked: Asked, session: SessionId | None = None) -> Query:
-    only = Filter(
-        kinds=asked.kinds,
-        sessions=frozenset({session} if session else ()),
-        since=asked.since,
-        path=asked.path,
-    )
-    return Query(asked.words, only, asked.most, _SECONDS)
+def _search_tools(config: Config, asked: SearchRequest, results: SearchResults) -> None:
+    """Tools that are known; no server is started to list more."""
+    if Sort.TOOL not in asked.types or not asked.words.strip() or not config.tooling.enabled:
+        return
+    known = replace(config, tooling=msgspec.structs.replace(config.tooling, list_seconds=0.0))
+    try:
+        with meant.empty_where_missing(known, is_there=has_store(known.folder)) as there, toolbox.opened(there) as tools:
+            if not tools.empty:
+                results.groups.append(tool_hits(tools, asked.words, asked.most))
+    except (HotsetError, OSError) as error:
+        results.notes.append(f"tools were not searched: {error}")
 
 
 def _caught_up(store: Store, index: Index, quiet: bool) -> Iterator[str]:
@@ -233,73 +258,24 @@ def _caught_up(store: Store, index: Index, quiet: bool) -> Iterator[str]:
         yield f"what was said last may be missing: {error}"
 
 
-def _of_code(entry: Entry, score: float, wanted: Sequence[Term]) -> Found:
-    first, last = entry.lines
-    what = entry.title.removeprefix(entry.path).strip()
-    told = {"path": entry.path, "lines": [first, last], "title": what, "language": entry.kind, "text": entry.text}
-    return Found(
-        Sort.CODE,
-        f"{entry.path}:{first}-{last}",
-        what,
-        tuple(excerpt(entry, wanted, _EXCERPT_LINES)),
-        "",
-        score,
-        told,
-    )
+def _document(found: SearchHit, *, loose: bool) -> dict[str, object]:
+    return {"type": found.type, "score": round(found.score, 4), **found.detail, "loose": loose, "show": found.show}
 
 
-def _of_page(store: Store, each: Find, wanted: Sequence[Term]) -> Found:
-    page = each.page
-    entry = _stretch(store, page, each.lines)
-    what = f"{page.tool} {page.kind}" if page.tool else str(page.kind)
-    look = f"hotset show {page.session} --turns {page.turn}"
-    told = {
-        "page": page.id,
-        "session": page.session,
-        "turn": page.turn,
-        "kind": page.kind,
-        "tool": page.tool,
-        "agent": page.agent,
-        "time": page.time,
-        "lines": list(each.lines),
-        "text": entry.text,
-        "recall": f"hotset recall {page.id}",
-    }
-    where = f"{page.session} turn {page.turn}"
-    return Found(
-        Sort.PAGE, where, f"{what}, {moment(page.time)}", tuple(excerpt(entry, wanted, _EXCERPT_LINES)), look, each.score, told
-    )
-
-
-def _stretch(store: Store, page: Page, lines: tuple[int, int]) -> Entry:
-    """The lines that were found, or the whole of a page without lines; its secrets stay in the store."""
-    try:
-        text = seal(store.content(page.digest).decode("utf-8", "replace")).text
-    except HotsetError as error:
-        return Entry(EntryId(page.id), page.id, Sort.PAGE, f"({error})")
-    if lines != (0, 0):
-        text = "\n".join(text.split("\n")[lines[0] - 1 : lines[1]])
-    return Entry(EntryId(page.id), page.id, Sort.PAGE, text, lines=lines)
-
-
-def _document(found: Found, *, loose: bool) -> dict[str, Any]:
-    return {"type": found.sort, "score": round(found.score, 4), **found.told, "loose": loose, "show": found.look}
-
-
-def _tell(found: Found) -> None:
-    colour = "cyan" if found.sort is Sort.CODE else "green"
+def _tell(found: SearchHit, wanted: Sequence[Term]) -> None:
     where = plain(found.where)
+    what = plain(found.what) + (f", {moment(found.time)}" if found.time else "")
     room = max(20, width() - len(where) - 2)
-    emit(click.style(where, fg=colour, bold=True) + f"  {shortened(plain(found.what), room)}")
-    for line in found.lines:
+    emit(click.style(where, fg=_COLOURS[found.type], bold=True) + f"  {shortened(what, room)}")
+    for line in excerpt(found.stretch, wanted, _EXCERPT_LINES) if found.stretch is not None else ():
         number = str(line.number) if line.number else ""
         emit(click.style(f"{number:>{_NUMBER_WIDTH}}  ", dim=True) + _highlighted(line, width() - _NUMBER_WIDTH - 2))
-    if found.look:
-        emit(click.style(f"{'':>{_NUMBER_WIDTH}}  {found.look}", dim=True))
+    if found.show:
+        emit(click.style(f"{'':>{_NUMBER_WIDTH}}  {found.show}", dim=True))
     emit("")
 
 
-def _highlighted(line: Line, room: int) -> str:
+def _highlighted(line: ExcerptLine, room: int) -> str:
     """The line as far as it fits, with its words marked. `plain` keeps every character at its place."""
     text = shortened(plain(line.text), max(20, room))
     pieces: list[str] = []
@@ -312,11 +288,12 @@ def _highlighted(line: Line, room: int) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def _advice(asked: Asked) -> str:
+def _advice(asked: SearchRequest) -> str:
     if not asked.words.strip():
         return 'say what you look for: hotset search "where are retries counted"'
-    narrowed = [flag for flag, said in (("--path", asked.path), ("--kind", asked.kinds), ("--session", asked.session)) if said]
-    narrowed += ["--since"] if asked.since is not None else []
+    only = asked.only
+    given = {"--path": only.path, "--kind": only.kinds, "--session": asked.session, "--since": only.since is not None}
+    narrowed = [flag for flag, said in given.items() if said]
     if narrowed:
         return f"try it without {' and '.join(narrowed)}, or with other words"
     return "try fewer words, or others for the same thing"

@@ -215,7 +215,7 @@ def _indexed(config: Config, store: Store | None, troubles: Sequence[str]) -> In
         return None
     from hotset.index.glance import glance  # noqa: PLC0415 - with the rules of secrets 20 ms, where there is an index
     from hotset.sealing import VERSION  # noqa: PLC0415
-    from hotset.sources.history.following import behind  # noqa: PLC0415
+    from hotset.sources.history.entries import behind  # noqa: PLC0415
 
     seen = glance(folder, VERSION)
     if seen is None:

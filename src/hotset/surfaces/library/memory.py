@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -26,7 +26,7 @@ from hotset.surfaces.library.engine import Engine
 from hotset.surfaces.library.frameworks import framework_of
 from hotset.surfaces.library.memories import AsyncMemories, Memories
 from hotset.surfaces.library.messages import dialect_named
-from hotset.surfaces.library.searching import Searching, Wanted
+from hotset.surfaces.library.searching import Searching, Wanted, types_named
 from hotset.surfaces.library.tools import AsyncTools, Tools
 from hotset.surfaces.library.window import AsyncWindow, Conversation, Setting, Window
 from hotset.surfaces.library.wrapping import wrapped
@@ -179,14 +179,22 @@ class Memory(_Opened[Window]):
         """What was learned in its sessions."""
 
     def search(
-        self, query: str, *, kind: str = "", session: str = "all", path: str = "", max_tokens: int = MAX_TOKENS
+        self,
+        query: str,
+        *,
+        type: str | Sequence[str] = (),
+        kind: str = "",
+        session: str = "all",
+        path: str = "",
+        max_tokens: int = MAX_TOKENS,
     ) -> Retrieved:
-        """What speaks most of it: the project's files, where they are indexed, and its sessions, all or one. Excerpts and ids.
+        """What fits best: the project's files, where they are indexed, pages of its sessions, memories and tools.
 
-        `kind` is a kind of page (`tool_result`, `prompt` ...) or a language (`python` ...); `path` a folder, file or pattern.
+        `type` narrows it to `page`, `code`, `memory` or `tool`, one or several. `kind` is a kind of page
+        (`tool_result`, `prompt` ...) or a language (`python` ...); `path` a folder, file or pattern.
         Raises `BadInput` where these leave nothing to search.
         """
-        return self._search(Wanted(query, kind, session, path, max_tokens))
+        return self._search(Wanted(query, kind, session, path, max_tokens, types_named(type)))
 
     def recall(self, id: str) -> bytes:
         """The exact bytes of a page, by its id or the beginning of it, by a tool call's id, or by the content's SHA-256.
@@ -227,10 +235,17 @@ class AsyncMemory(_Opened[AsyncWindow]):
         """What was learned in its sessions."""
 
     async def search(
-        self, query: str, *, kind: str = "", session: str = "all", path: str = "", max_tokens: int = MAX_TOKENS
+        self,
+        query: str,
+        *,
+        type: str | Sequence[str] = (),
+        kind: str = "",
+        session: str = "all",
+        path: str = "",
+        max_tokens: int = MAX_TOKENS,
     ) -> Retrieved:
         """See `Memory.search`."""
-        return await asyncio.to_thread(self._search, Wanted(query, kind, session, path, max_tokens))
+        return await asyncio.to_thread(self._search, Wanted(query, kind, session, path, max_tokens, types_named(type)))
 
     async def recall(self, id: str) -> bytes:
         """See `Memory.recall`."""

@@ -1,32 +1,36 @@
-"""What a program finds with one question: what was said in the project's sessions and, once they may be read, its files."""
+"""What a program finds with one question: pages of the project's sessions, its files, memories and tools."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from math import inf
 
 from hotset.errors import BadInput, HotsetError
+from hotset.index import open_index
 from hotset.index.port import Index
-from hotset.nouns.finding import Filter, Query
+from hotset.nouns.finding import Filter, Query, SearchHit, Sort
 from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import Place, Retrieved, Search
-from hotset.runtime import retrieval
-from hotset.runtime.following import open_index
-from hotset.sources.code.consent import consent
-from hotset.sources.code.languages import LANGUAGES
+from hotset.runtime import recall
+from hotset.runtime.search import memory_hits, merge_hits, tool_hits
+from hotset.runtime.toolbox import Toolbox
+from hotset.sources.code import catch_up, has_code, index_folder, read_consent
 from hotset.store.port import Store
 from hotset.surfaces.library.engine import Engine
-from hotset.surfaces.project_index import catch_up, has_code, index_folder
+from hotset.text.languages import LANGUAGES
 from hotset.tokens import count
-from hotset.window.slice.fit import clipped
+from hotset.window.slice.fit import clipped, fitting
 
 _EVERY_SESSION = "all"
 _MOST_HITS = 20
 _SECONDS = 2.0  # for a search of the files; cold ones are read from disk
 _LOOK_AGAIN_SECONDS = 5.0  # after a look for files that were changed: a program may ask a hundred questions in a row
+_MOST_OTHERS = 5  # memories, and tools
+_OTHERS = "[hotset: memories and tools that fit, best first; retrieve_context(id) reads a memory, use_tool(name) calls a tool]\n"
+_NO_OTHERS = "[hotset: no memory and no tool fits; try other words]"
 _NOT_INDEXED = "[hotset: the files of this project are not indexed; whoever you work for can: hotset index]"
 
 
@@ -39,14 +43,29 @@ class Wanted:
     path: str
     """A folder, a file or a pattern; empty is any."""
     max_tokens: int
+    types: frozenset[Sort] = frozenset(Sort)
 
     @property
     def of_pages(self) -> bool:
-        return not self.path and self.kind not in LANGUAGES
+        return Sort.PAGE in self.types and not self.path and self.kind not in LANGUAGES
 
     @property
     def of_code(self) -> bool:
-        return self.session == _EVERY_SESSION and self.kind not in set(Kind)
+        return Sort.CODE in self.types and self.session == _EVERY_SESSION and self.kind not in set(Kind)
+
+    @property
+    def of_others(self) -> frozenset[Sort]:
+        """Memories and tools: they have no kind of a page, no path and no session."""
+        narrowed = bool(self.kind or self.path or self.session != _EVERY_SESSION or not self.query.strip())
+        return frozenset() if narrowed else self.types & {Sort.MEMORY, Sort.TOOL}
+
+
+def types_named(types: str | Sequence[str]) -> frozenset[Sort]:
+    """The types that a program names; all where it names none. Raises `BadInput`."""
+    named = {types} if isinstance(types, str) else {*types}
+    if unknown := named - {*Sort, ""}:
+        raise BadInput(f"no type {min(unknown)!r}: there are {', '.join(Sort)}")
+    return frozenset(map(Sort, named - {""})) or frozenset(Sort)
 
 
 class Searching:
@@ -60,8 +79,18 @@ class Searching:
         """What `hotset search` finds, as text within the budget. Raises `BadInput`."""
         if wanted.kind and wanted.kind not in {*Kind, *LANGUAGES}:
             raise BadInput(f"no kind {wanted.kind!r}: pages are {', '.join(Kind)}; languages are {', '.join(LANGUAGES)}")
-        if not wanted.of_pages and not wanted.of_code:
-            raise BadInput("kind, path and session leave nothing to search: sessions have pages, paths and languages are of code")
+        if not wanted.of_pages and not wanted.of_code and not wanted.of_others:
+            raise BadInput(
+                "type, kind, path and session leave nothing to search: sessions have pages, paths and languages are of code"
+            )
+        found = self._text(wanted, store) if wanted.of_pages or wanted.of_code else _nothing("")
+        others = self._others(wanted, store, wanted.max_tokens - (found.tokens + 1 if found.found else 0))
+        if not others.found:
+            return found if found.text else others
+        return _together(found, others) if found.found else others
+
+    def _text(self, wanted: Wanted, store: Store) -> Retrieved:
+        """Files and pages; pages take half of the room at most."""
         has_files = wanted.of_code and self._may_search_files()
         if not wanted.of_pages:
             return self._files(wanted, wanted.max_tokens) if has_files else _nothing(_NOT_INDEXED)
@@ -73,12 +102,27 @@ class Searching:
             return self._pages(wanted, store, wanted.max_tokens) if pages.truncated else pages
         return _together(files, pages) if pages.found else files
 
+    def _others(self, wanted: Wanted, store: Store, room: int) -> Retrieved:
+        """Memories and tools, in the room that is left."""
+        groups: list[list[SearchHit]] = []
+        machine = self._engine.machine
+        if Sort.MEMORY in wanted.of_others and any(True for _ in store.memories()):
+            groups.append(memory_hits(machine.memories, wanted.query, _MOST_OTHERS))
+        tools = machine.toolbox if Sort.TOOL in wanted.of_others else None
+        # A search that asks for everything does not wait until servers have started.
+        if isinstance(tools, Toolbox) and not tools.empty and (tools.ready or wanted.types != frozenset(Sort)):
+            groups.append(tool_hits(tools, wanted.query, _MOST_OTHERS))
+        lines = [f"{number}. {hit.where} ({hit.type}, {hit.what})\n" for number, hit in enumerate(merge_hits(groups), 1)]
+        kept = fitting(lines, room - count(_OTHERS), count)
+        text = (_OTHERS + "".join(lines[:kept])).rstrip()
+        return Retrieved(text, count(text), truncated=kept < len(lines)) if kept else _nothing(_NO_OTHERS)
+
     def _pages(self, wanted: Wanted, store: Store, room: int) -> Retrieved:
         kind = Kind(wanted.kind) if wanted.kind else None
         config = self._engine.config
         here, wait = Place(None, knobs=config.knobs_for("").history), config.patience
         search = Search(wanted.query, kind, wanted.session, room)
-        return retrieval.answer(search, store, here, index=self._index(store), patience=wait)
+        return recall.answer(search, store, here, index=self._index(store), patience=wait)
 
     def _index(self, store: Store) -> Index | None:
         """For what was said; a question makes none where nothing is kept. What is not in it yet follows in the background."""
@@ -91,10 +135,10 @@ class Searching:
 
     def _may_search_files(self) -> bool:
         config = self._engine.config
-        return consent(config.folder).allows(config.project) and has_code(config.folder)
+        return read_consent(config.folder).allows(config.project) and has_code(config.folder)
 
     def _files(self, wanted: Wanted, room: int) -> Retrieved:
-        from hotset.surfaces.code_telling import tell_code  # noqa: PLC0415 - with the index, and not before
+        from hotset.sources.code import tell_code  # noqa: PLC0415 - with the index, and not before
 
         config = self._engine.config
         only = Filter(kinds=frozenset({wanted.kind} if wanted.kind else ()), path=wanted.path.removeprefix("./"))
@@ -124,6 +168,7 @@ def _nothing(text: str) -> Retrieved:
     return Retrieved(text, count(text), found=False)
 
 
-def _together(files: Retrieved, pages: Retrieved) -> Retrieved:
-    text = f"{files.text.rstrip()}\n{pages.text}"
+def _together(first: Retrieved, second: Retrieved) -> Retrieved:
+    text = f"{first.text.rstrip()}\n{second.text}"
+    pages = first if first.pages else second
     return replace(pages, text=text, tokens=count(text))

@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Self
 from hotset import tokens
 from hotset.config import Config
 from hotset.errors import HotsetError, NotFound, StoreMoved
+from hotset.index import open_index
 from hotset.index.port import Index
 from hotset.nouns.finding import Query
 from hotset.nouns.page import SessionId
-from hotset.runtime.following import open_index
-from hotset.sources.code.consent import consent
-from hotset.sources.code.parsing import GRAMMARS, Parsers
+from hotset.sources.code import GRAMMARS, Parsers, has_code, index_folder, read_consent
 from hotset.store.folder import has_store
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.project_index import has_code, index_folder
 
 if TYPE_CHECKING:
     from hotset.sources.memory import MemorySource
@@ -121,7 +119,7 @@ class Project:
 
     @property
     def _allowed(self) -> bool:
-        return consent(self._config.folder).allows(self._config.project)
+        return read_consent(self._config.folder).allows(self._config.project)
 
     @cached_property
     def _memories(self) -> MemorySource:

@@ -16,14 +16,12 @@ from hotset.errors import Malformed
 from hotset.files.root import below
 from hotset.nouns.finding import Filter, Query
 from hotset.nouns.retrieval import MAX_TOKENS, Place, Regex, Retrieve
-from hotset.runtime.retrieval import answer, event_of
-from hotset.sources.code.languages import LANGUAGES
-from hotset.sources.code.outlining import outline
-from hotset.sources.code.reading import Told, get_file
-from hotset.surfaces.code_telling import DATA, tell_code
+from hotset.runtime.recall import answer, event_of
+from hotset.sources.code import DATA, CodeText, get_file, outline_path, tell_code
 from hotset.surfaces.mcp.arguments import Arguments
 from hotset.surfaces.mcp.project import Project
 from hotset.surfaces.mcp.protocol import Said, Tool
+from hotset.text.languages import LANGUAGES
 from hotset.tokens import count
 from hotset.window.slice.regex import refused
 from hotset.window.tools import RANGE, RETRIEVE, SEARCH, SPECS, parse_call
@@ -124,11 +122,11 @@ def _get_file(project: Project, given: Arguments) -> Said:
 def _outline(project: Project, given: Arguments) -> Said:
     path, most = given.text("path"), given.max_tokens()
     return _from_disk(
-        most, lambda room: outline(project.root, below(project.root, path).strip("/"), budget=room, parsers=project.parsers)
+        most, lambda room: outline_path(project.root, below(project.root, path).strip("/"), budget=room, parsers=project.parsers)
     )
 
 
-def _from_disk(most: int, read: Callable[[int], Told]) -> Said:
+def _from_disk(most: int, read: Callable[[int], CodeText]) -> Said:
     head = f"[hotset: from the files of this project; {DATA}]\n"
     return Said(head + read(most - count(head)).text)
 

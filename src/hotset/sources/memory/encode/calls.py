@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from hotset.nouns.page import Kind, PageId
-from hotset.sources.history.pages import PATH_NAMES
 from hotset.sources.memory.encode.session import Utterance
 from hotset.sources.memory.encode.speakers import LEAST_SENTENCE, OutsideWords, is_dangerous, is_order, quoted
 from hotset.text.words import once, word_set
+from hotset.window.page_text import PATH_NAMES
 
 _CODE = re.compile(
     r"(?:\bexit(?:ed)?(?: with)?(?: (?:code|status))?|\breturn ?code|\bexit[_-](?:code|status))[\"'>\]]*\s*[:=]?\s*(-?\d{1,3})\b",

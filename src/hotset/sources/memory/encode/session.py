@@ -17,12 +17,12 @@ from hotset.nouns.memory import Ending
 from hotset.nouns.page import ROOT, Chain, Kind, Page, SessionId
 from hotset.nouns.turn import Session, Turn
 from hotset.sealing import seal
-from hotset.sources.history.pages import LEFT_OUT, is_binary, is_ours
 from hotset.sources.memory.encode.speakers import PromptWords, ends_in_action, is_person, prompt_words
 from hotset.store.port import Store, Where
 from hotset.text.characters import squeezed
 from hotset.text.sentences import without_fences
 from hotset.text.terms import topic_words
+from hotset.window.page_text import NOT_SEARCHED, is_binary, is_ours
 
 OUTCOME = "Outcome"
 """The event by which somebody tells how a turn came out: `{"outcome": "success"}`."""
@@ -93,7 +93,7 @@ def utterance(page: Page, content: bytes) -> Utterance:
 
 
 def _read(store: Store, page: Page) -> Utterance | None:
-    if page.kind in LEFT_OUT or is_ours(page):
+    if page.kind in NOT_SEARCHED or is_ours(page):
         return None
     try:
         return utterance(page, store.content(page.digest))

@@ -109,7 +109,7 @@ TALK_KINDS: Mapping[str, int] = {Kind.PROMPT: 50, Kind.RESPONSE: 25}
 
 _WINDOWS = 25
 _MEMORIES = 30
-_CLOSE = 0.45  # cosine that counts where no telling word is shared: see `sources.history.finding`
+_CLOSE = 0.45  # cosine that counts where no telling word is shared: see `sources.history.search`
 _WORD = re.compile(r"\S+")
 _EDGES = re.compile(r"^\W+|\W+$")
 _OWN_STATEMENT = re.compile(r"\b(?:I|I'm|I've|I'd|my|My|we|We|our|Our)\b")

@@ -17,7 +17,6 @@ from hotset.nouns.finding import Filter, Query, Sort
 from hotset.nouns.knobs import MemoryKnobs
 from hotset.nouns.memory import Episode, Memory, MemoryId, MemoryKind, Relation, Standing, Task, Uses
 from hotset.nouns.page import Kind, Page, PageId, SessionId
-from hotset.sources.history.reading import read
 from hotset.sources.memory.encode.speakers import is_person
 from hotset.sources.memory.index import FINDABLE, entry_of
 from hotset.sources.memory.kinds import ADVICE_KINDS, NAMED_KINDS, WARNING_KINDS
@@ -48,6 +47,7 @@ from hotset.sources.memory.recall.weights import DEFAULT, SignalWeights
 from hotset.sources.memory.render.memories import asks_for_a_number, asks_of_oneself, asks_the_model
 from hotset.store.port import Store, Where
 from hotset.text.terms import Term, first_hits, terms
+from hotset.window.page_text import page_stretches
 
 SAID = "said"
 """The kind of what is no memory, but somebody's words."""
@@ -163,7 +163,7 @@ def recall(
 def best_stretch(page: Page, store: Store, wanted: Sequence[Term]) -> str:
     """Of a page that was not found by its own words: the stretch that shares most with the question; empty where it is lost."""
     try:
-        stretches = list(read(page, store.content(page.digest)))
+        stretches = list(page_stretches(page, store.content(page.digest)))
     except (NotFound, PageDamaged):
         return ""
     return max((each.text for each in stretches), key=lambda text: _shared(text, wanted), default="")

@@ -12,6 +12,7 @@ from hotset.files.root import MOST_BYTES, NotTaken, Root, Stat, Why, parts_of, s
 from hotset.sources.tools.found.folders import listing
 from hotset.sources.tools.found.frontmatter import split
 from hotset.sources.tools.found.skill import SKILL_FILE, Skill
+from hotset.text.decoding import decode
 
 _MOST_BYTES = 262_144  # of one file: what a model can read at all
 _SHOWN_FILES = 200
@@ -65,12 +66,17 @@ def _real(root: Root, file: str) -> str:
 
 
 def _read(root: Root, skill: Skill, path: str, most: int) -> str:
-    from hotset.sources.code.texts import read_text  # noqa: PLC0415 - patterns of secrets: half a second at first
+    from hotset.sealing import seal, secret_file  # noqa: PLC0415 - patterns of secrets: half a second at first
 
-    try:
-        return read_text(root, path, most, hard_links=skill.source.trusted)[1].text
-    except NotTaken as error:
-        raise NotFound(_why_not(root, skill, path, error.why)) from error
+    text, why = None, Why.SECRET
+    if secret_file(path) is None:
+        try:
+            text, why = decode(root.read(path, most, hard_links=skill.source.trusted).data), Why.BINARY
+        except NotTaken as error:
+            why = error.why
+    if text is None:
+        raise NotFound(_why_not(root, skill, path, why))
+    return seal(text).text
 
 
 def _why_not(root: Root, skill: Skill, path: str, why: Why) -> str:

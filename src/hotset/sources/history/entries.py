@@ -1,4 +1,4 @@
-"""From the store to the index: pages in their order, a batch a commit, from wherever the last one ended."""
+"""Pages as entries of the index: read from the store in their order, a batch a commit, from where the last one ended."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from hotset.errors import NotFound, PageDamaged
 from hotset.files.lru import Lru
 from hotset.index.port import Index, Watermark
 from hotset.nouns.finding import Entry, EntryId, Sort
-from hotset.nouns.page import Digest, Kind, Page, SessionId
+from hotset.nouns.page import Digest, Gist, Kind, Page, SessionId
 from hotset.sealing import seal
-from hotset.sources.history.pages import path_in, path_of
-from hotset.sources.history.reading import read, title
-from hotset.sources.history.stretches import Stretch
+from hotset.sources.history.pages import path_of
 from hotset.store.port import Store
+from hotset.text.stretches import TextStretch
+from hotset.window.gist import gist
+from hotset.window.page_text import page_stretches, page_title, path_in
 
 WATERMARK = "pages-1"
 """With another number everything is read again: to be changed with how pages are read or cut."""
@@ -80,7 +81,7 @@ def _batch(store: Store, after: int) -> Sequence[tuple[int, Page]]:
 
 
 def _entries(batch: Sequence[tuple[int, Page]], store: Store, paths: _Paths) -> Iterator[Entry]:
-    known: dict[tuple[Digest, Kind, str], list[Stretch]] = {}
+    known: dict[tuple[Digest, Kind, str], list[TextStretch]] = {}
     for _, page in batch:
         try:
             content = store.content(page.digest)
@@ -89,18 +90,18 @@ def _entries(batch: Sequence[tuple[int, Page]], store: Store, paths: _Paths) -> 
         path = paths.of(page, content)
         which = page.digest, page.kind, page.tool
         if which not in known:
-            known[which] = list(read(page, content))
+            known[which] = list(page_stretches(page, content))
         yield from _of_page(page, known[which], path)
 
 
-def _of_page(page: Page, said: Sequence[Stretch], path: str) -> Iterator[Entry]:
+def _of_page(page: Page, said: Sequence[TextStretch], path: str) -> Iterator[Entry]:
     """The same content from the same place is one set of entries, with its latest turn and time, however often it is said.
 
     Whatever else a filter can ask for is part of its name: of two sessions, agents, kinds, tools or paths each has its own.
     """
     if not said:
         return
-    over = title(page, path)
+    over = page_title(page, path)
     place = repr((page.session, page.agent, page.kind, page.tool, path, page.digest))
     name = blake2b(place.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
     for number, stretch in enumerate(said):
@@ -118,6 +119,21 @@ def _of_page(page: Page, said: Sequence[Stretch], path: str) -> Iterator[Entry]:
             path=path,
             lines=stretch.lines,
         )
+
+
+def next_gists(store: Store, most: int) -> tuple[Gist, ...]:
+    """What the next pages without a gist are about.
+
+    A page whose content is damaged gets an empty gist: `verify` reports it, and the others must not wait behind it.
+    """
+    return tuple(_gist(page, store) for page in store.ungisted(most))
+
+
+def _gist(page: Page, store: Store) -> Gist:
+    try:
+        return gist(page, store.content(page.digest))
+    except PageDamaged:
+        return Gist(page.id, 0, (), (), ())
 
 
 class _Paths:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 TEXT = "text"
 """What no grammar is known for."""
@@ -162,7 +161,7 @@ _LOOKED_AT = 20_000  # characters of a header in which C++ gives itself away
 
 def language_of(path: str, text: str = "") -> Language:
     """The language of a file. `text` decides where the name leaves it open."""
-    name = PurePosixPath(path).name.lower()
+    name = path.rstrip("/").rpartition("/")[2].lower()
     named = _BY_NAME.get(name) or _BY_ENDING.get(name.rpartition(".")[2] if "." in name else "")
     if named is None and (shebang := _SHEBANG.match(text[:200])):
         named = _BY_PROGRAM[shebang[1]]

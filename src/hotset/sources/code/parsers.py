@@ -24,10 +24,10 @@ import msgspec
 from hotset.nouns.retrieval import Span
 from hotset.sources.code.chunks import Chunk, chunks
 from hotset.sources.code.grammars import identity as grammar_identity
-from hotset.sources.code.languages import Language
 from hotset.sources.code.structure import structure
-from hotset.sources.code.symbols import Symbol
-from hotset.sources.code.worker import Answer, Question, receive, send
+from hotset.sources.code.symbols import CodeSymbol
+from hotset.sources.code.worker import ParseReply, ParseRequest, receive, send
+from hotset.text.languages import Language
 
 GRAMMARS = "grammars"
 """Where these are unpacked, in a project's data folder."""
@@ -44,9 +44,9 @@ def cutting_identity() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParseResult:
     chunks: tuple[Chunk, ...] = ()
-    symbols: tuple[Symbol, ...] = ()
+    symbols: tuple[CodeSymbol, ...] = ()
     """Where they were asked for."""
     count: int = 0
     gave_up: bool = False
@@ -86,7 +86,7 @@ class Parsers:
 
     def warm(self, languages: Iterable[Language]) -> Future[None]:
         """Starts a process and has it load these grammars while nobody waits: the first text would wait 0.3 s for that."""
-        questions = [Question(each.name, "") for each in languages if each.grammar]
+        questions = [ParseRequest(each.name, "") for each in languages if each.grammar]
 
         def ask_each() -> None:
             for question in questions:
@@ -94,21 +94,21 @@ class Parsers:
 
         return self._pool().submit(ask_each)
 
-    def cut(self, text: str, language: Language) -> Future[Parsed]:
+    def cut(self, text: str, language: Language) -> Future[ParseResult]:
         """Chunks, some time later. What is short and needs no grammar is cut at once."""
         if not language.grammar and len(text) < _WORTH_SENDING:
-            done: Future[Parsed] = Future()
+            done: Future[ParseResult] = Future()
             found = structure(text, language)
-            done.set_result(Parsed(chunks(text, found), count=len(found)))
+            done.set_result(ParseResult(chunks(text, found), count=len(found)))
             return done
-        return self._pool().submit(self._ask, Question(language.name, text))
+        return self._pool().submit(self._ask, ParseRequest(language.name, text))
 
-    def symbols(self, text: str, language: Language) -> Parsed:
+    def symbols(self, text: str, language: Language) -> ParseResult:
         """What a text defines; waits for it."""
         if not language.grammar:
             found = structure(text, language)
-            return Parsed(symbols=found, count=len(found))
-        return self._ask(Question(language.name, text, wants_symbols=True))
+            return ParseResult(symbols=found, count=len(found))
+        return self._ask(ParseRequest(language.name, text, wants_symbols=True))
 
     def _pool(self) -> ThreadPoolExecutor:
         with self._lock:
@@ -117,7 +117,7 @@ class Parsers:
             assert self._threads is not None, "parsers were closed"
             return self._threads
 
-    def _ask(self, question: Question) -> Parsed:
+    def _ask(self, question: ParseRequest) -> ParseResult:
         name = blake2b(f"{question.language}\0{question.text}".encode("utf-8", "replace"), digest_size=16).digest()
         if name in self._gave_up:
             return _given_up(question)
@@ -135,11 +135,11 @@ class Parsers:
             worker.end()
         else:
             self._idle.put(worker)
-        return Parsed(answer.chunks, answer.symbols, answer.count, lost=answer.lost)
+        return ParseResult(answer.chunks, answer.symbols, answer.count, lost=answer.lost)
 
 
-def _given_up(question: Question) -> Parsed:
-    return Parsed(() if question.wants_symbols else chunks(question.text, ()), gave_up=True)
+def _given_up(question: ParseRequest) -> ParseResult:
+    return ParseResult(() if question.wants_symbols else chunks(question.text, ()), gave_up=True)
 
 
 class _Worker:
@@ -151,7 +151,7 @@ class _Worker:
             command, cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
 
-    def ask(self, question: Question) -> Answer | None:
+    def ask(self, question: ParseRequest) -> ParseReply | None:
         """None where the process died of it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -160,7 +160,7 @@ class _Worker:
             said = receive(self._process.stdout)
         except OSError:
             return None
-        return None if said is None else msgspec.msgpack.decode(said, type=Answer)
+        return None if said is None else msgspec.msgpack.decode(said, type=ParseReply)
 
     def end(self) -> None:
         self._process.kill()

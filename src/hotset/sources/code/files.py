@@ -13,11 +13,11 @@ from pathlib import Path
 from hotset.errors import NotFound
 from hotset.files.root import NotTaken, Root, Why, below, parts_of, shown
 from hotset.nouns.retrieval import Pieces, Span
-from hotset.sources.code.languages import language_of
-from hotset.sources.code.parsing import Parsed, Parsers
-from hotset.sources.code.scan import Limits, Skipped, Tally, left_out, scan
+from hotset.sources.code.parsers import ParseResult, Parsers
+from hotset.sources.code.scan import ScanLimits, SkippedFiles, SkippedPath, left_out, scan
 from hotset.sources.code.texts import read_text
 from hotset.text.characters import MARK, marked
+from hotset.text.languages import language_of
 from hotset.tokens import count
 from hotset.window.slice.fit import Cut
 from hotset.window.slice.lines import Text, by_lines, from_the_start, merged, show
@@ -36,7 +36,7 @@ _RULES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CodeText:
     text: str
     tokens: int
     truncated: bool
@@ -51,7 +51,7 @@ def get_file(
     symbol: str = "",
     budget: int = BUDGET,
     parsers: Parsers | None = None,
-) -> Told:
+) -> CodeText:
     """A file, some of its lines, or one of its symbols. Raises `NotFound`, with a sentence for whoever asked.
 
     Whoever asks more than once brings `parsers`: starting one and unpacking a grammar takes half a second.
@@ -78,20 +78,20 @@ def file_text(root: Root, path: str) -> tuple[str, str]:
     try:
         return "/".join(parts_of(path)), read_text(root, path, MOST_BYTES)[1].text
     except NotTaken as error:
-        raise NotFound(_why_not(root, path, Skipped(path, error.why))) from error
+        raise NotFound(_why_not(root, path, SkippedPath(path, error.why))) from error
 
 
 def check(root: Root, path: str) -> None:
     """Raises `NotFound` for a file or a folder that is not there, or that a rule leaves out."""
     try:
-        found = left_out(root, path, Limits(bytes=MOST_BYTES))
+        found = left_out(root, path, ScanLimits(bytes=MOST_BYTES))
     except NotTaken as error:
-        found = Skipped(path, error.why)
+        found = SkippedPath(path, error.why)
     if found is not None:
         raise NotFound(_why_not(root, path, found))
 
 
-def parsed(text: str, path: str, parsers: Parsers | None) -> Parsed:
+def parsed(text: str, path: str, parsers: Parsers | None) -> ParseResult:
     language = language_of(path, text)
     if parsers is not None:
         return parsers.symbols(text, language)
@@ -117,15 +117,15 @@ def _symbol(text: str, path: str, name: str, room: int, parsers: Parsers | None)
     return Cut("", whole=False, note=f"no symbol {shown(name)[:80]!r}; it has {', '.join(near)}")
 
 
-def _told(path: str, content: str, note: str, *, truncated: bool) -> Told:
+def _told(path: str, content: str, note: str, *, truncated: bool) -> CodeText:
     content, hidden = marked(content)
     said = [note] * bool(note) + [f"{hidden:,} hidden characters are shown as {MARK}"] * bool(hidden)
     head = f"[{path}{': ' + '; '.join(said) if said else ''}]"
     text = f"{head}\n{content}" if content else head
-    return Told(text, count(text), truncated)
+    return CodeText(text, count(text), truncated)
 
 
-def _why_not(root: Root, path: str, found: Skipped) -> str:
+def _why_not(root: Root, path: str, found: SkippedPath) -> str:
     if found.why is Why.STRANGE_NAME:
         return f"{shown(path)[:200]!r} is no path below the project's folder: give one like src/app.py"
     if found.why is Why.GONE:
@@ -139,7 +139,7 @@ def _why_not(root: Root, path: str, found: Skipped) -> str:
 def _beside(root: Root, path: str) -> str:
     """Names that may have been meant, of what is there instead."""
     folder, _, name = path.rpartition("/")
-    there = next(scan(root, Tally(), under=folder), None)
+    there = next(scan(root, SkippedFiles(), under=folder), None)
     names = [] if there is None else [*there.files, *(f"{each}/" for each in there.folders)]
     near = get_close_matches(name, names, _PROPOSED, 0.5)
     return f"; there is {', '.join(map(shown, near))}" if near else ""

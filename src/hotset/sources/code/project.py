@@ -1,25 +1,24 @@
-"""The project's files in its index: who may bring them in, how they are found, and how they leave it again."""
+"""A project's files and its index: one process brings them in, a search catches up with changes, `take_out` removes them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from hotset.errors import HotsetError, StoreBusy
 from hotset.files.folder import private_folder
 from hotset.files.lock import FileLock
+from hotset.index import open_index
 from hotset.index.port import FOLDER, Index
 from hotset.nouns.embedding import Embedding
-from hotset.nouns.finding import Hits, Query, Sort
-from hotset.sources.code import consent
+from hotset.nouns.finding import Sort
+from hotset.sources.code.consent import revoke
 from hotset.sources.code.manifest import DATABASE as MANIFEST
 from hotset.sources.code.manifest import Totals
 
 _INDEXING = "code.indexing"
-_CLOSE = 0.4  # cosine; of words that mean nothing to this project's own sources none came above 0.35
 _CATCHING_UP_SECONDS = 0.5  # for files that were changed since
 _PATIENCE = 10.0  # seconds for whoever indexes to notice that it no longer may
 
@@ -38,23 +37,17 @@ def below(root: Path, path: str) -> str:
     return path
 
 
-def find_code(index: Index, query: Query) -> Hits:
-    """Stretches of the project's files that speak of it: those without a word of it only where their meaning is close."""
-    found = index.search(replace(query, only=replace(query.only, sorts=frozenset({Sort.CODE}))))
-    return replace(found, hits=tuple(hit for hit in found.hits if hit.by_words is not None or (hit.by_meaning or 0.0) >= _CLOSE))
-
-
 def catch_up(root: Path, folder: Path, index: Index) -> Iterator[str]:
     """Where nobody watches the files, a look at what was changed; says what a search has to do without.
 
     What takes longer than that is left to `hotset index`.
     """
-    from hotset.sources.code.indexing import index_project, manifest_identity  # noqa: PLC0415 - 50 ms, for this alone
+    from hotset.sources.code.indexer import index_project, manifest_identity  # noqa: PLC0415 - 50 ms, for this alone
     from hotset.sources.code.manifest import Manifest  # noqa: PLC0415
 
     until = time.monotonic() + _CATCHING_UP_SECONDS
     try:
-        with indexing(folder), Manifest(folder, manifest_identity()) as manifest:
+        with indexing_lock(folder), Manifest(folder, manifest_identity()) as manifest:
             if index_project(root, index, manifest, stop=lambda: time.monotonic() > until).stopped:
                 yield "not every file could be looked at in time; to search them as they are: hotset index"
     except StoreBusy:  # somebody is at it
@@ -68,8 +61,8 @@ def is_up_to_date(root: Path, folder: Path) -> Totals | None:
 
     For those who may not index now because somebody else does: it compares, and reads only what is too fresh to tell by its stat.
     """
-    from hotset.sources.code.comparing import nothing_is_left  # noqa: PLC0415 - for this alone
-    from hotset.sources.code.indexing import manifest_identity  # noqa: PLC0415
+    from hotset.sources.code.freshness import nothing_is_left  # noqa: PLC0415 - for this alone
+    from hotset.sources.code.indexer import manifest_identity  # noqa: PLC0415
     from hotset.sources.code.manifest import manifest_as_it_is  # noqa: PLC0415
 
     manifest = manifest_as_it_is(folder) if has_code(folder) else None
@@ -87,7 +80,7 @@ def has_code(folder: Path) -> bool:
 
 
 @contextmanager
-def indexing(folder: Path, patience: float = 0.0) -> Iterator[None]:
+def indexing_lock(folder: Path, patience: float = 0.0) -> Iterator[None]:
     """The right to bring the project's files into its index, held by one process at a time. Raises `StoreBusy`."""
     lock = FileLock(private_folder(folder) / _INDEXING)
     if not lock.take(patience):
@@ -111,14 +104,13 @@ def take_out(folder: Path, embedding: Embedding) -> int | None:
     Raises `StoreBusy` where whoever indexes does not stop.
     """
     from hotset.index.discarding import discard  # noqa: PLC0415 - a look at what nobody changed does not pay for it
-    from hotset.runtime.following import open_index  # noqa: PLC0415
-    from hotset.sources.code.parsing import GRAMMARS  # noqa: PLC0415
+    from hotset.sources.code.parsers import GRAMMARS  # noqa: PLC0415
 
     if not folder.exists():
         return None
-    consent.revoke(folder)
-    with indexing(folder, _PATIENCE):
-        consent.revoke(folder, folder / GRAMMARS)  # whoever indexed may have written once more before it noticed
+    revoke(folder)
+    with indexing_lock(folder, _PATIENCE):
+        revoke(folder, folder / GRAMMARS)  # whoever indexed may have written once more before it noticed
         if not index_folder(folder).exists():
             return None
         with closing(open_index(folder, embedding, folds=False)) as index:
@@ -127,5 +119,5 @@ def take_out(folder: Path, embedding: Embedding) -> int | None:
         # The index holds what was said, too; that comes back from the store.
         if not alone:
             return discard(index_folder(folder))
-        consent.revoke(folder, index_folder(folder))
+        revoke(folder, index_folder(folder))
         return None

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from hotset import tokens
 from hotset.errors import PageDamaged
+from hotset.index import open_index
 from hotset.nouns.deposit import Gisted
 from hotset.nouns.link import link
 from hotset.nouns.message import Part
@@ -22,8 +23,7 @@ from hotset.nouns.page import ROOT, Chain, Kind, Role, digest
 from hotset.nouns.retrieval import JsonPath, Lines, Place, Question, Range, Regex, Retrieve, Rows, Search, Symbol
 from hotset.nouns.turn import Reference
 from hotset.nouns.window import Spot
-from hotset.runtime.following import open_index
-from hotset.runtime.retrieval import answer
+from hotset.runtime.recall import answer
 from hotset.store.connecting import Tuning
 from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore

@@ -23,12 +23,18 @@ _DECLARED = (
 _OF_BYTES = re.compile(r"iso8859|cp\d|koi8|kz1048|ptcp|tis|mac|shift_jis|euc_|gb|big5|johab")
 """Codings in which every byte of ASCII is itself and a line end is a line end: lines keep their numbers."""
 
+_LINE_ENDS = re.compile(r"\r\n?")
 _WESTERN = "cp1252"  # what whoever writes Latin-1 means: its quotation marks stand where Latin-1 has nothing
 _AS_WESTERN = "hotset-western"
 
 
-def characters(data: bytes) -> str | None:
-    """None where it is no text."""
+def decode(data: bytes) -> str | None:
+    """Text with `\\n` behind each line; None where it is no text."""
+    text = _characters(data)
+    return None if text is None else _LINE_ENDS.sub("\n", text)
+
+
+def _characters(data: bytes) -> str | None:
     encoding = next((name for mark, name in _MARKS if data.startswith(mark)), None)
     if encoding is not None:
         text = data.decode(encoding, "replace")

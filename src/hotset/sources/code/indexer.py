@@ -23,15 +23,23 @@ from hotset.files.root import NotTaken, Root, Stat, Why
 from hotset.index.port import Index, Watermark
 from hotset.nouns.finding import Entry, Sort
 from hotset.sealing import VERSION as SEALING
-from hotset.sources.code.entries import entries
-from hotset.sources.code.languages import Language, language_of
-from hotset.sources.code.manifest import WATERMARK, Cut, Difference, Manifest, Row, Walked, is_fresh
-from hotset.sources.code.parsing import GRAMMARS, Parsed, Parsers, cutting_identity
-from hotset.sources.code.priority import in_order
-from hotset.sources.code.report import Progress, Report
-from hotset.sources.code.scan import Limits, Tally, scan
+from hotset.sources.code.chunks import entries
+from hotset.sources.code.manifest import (
+    WATERMARK,
+    CutContent,
+    FileRow,
+    FolderDifference,
+    FolderStamp,
+    IndexProgress,
+    IndexReport,
+    Manifest,
+    is_fresh,
+)
+from hotset.sources.code.parsers import GRAMMARS, ParseResult, Parsers, cutting_identity
+from hotset.sources.code.scan import ScanLimits, SkippedFiles, scan
 from hotset.sources.code.texts import VERSION as TEXTS
 from hotset.sources.code.texts import read_text, refuse_machine_made
+from hotset.text.languages import Language, language_of
 
 GAVE_UP = "cut by lines: its grammar crashed or took too long"
 _WINDOW = 20_000  # files that are put in order together; memory stays the same for a million
@@ -54,10 +62,10 @@ def index_project(
     manifest: Manifest,
     *,
     parsers: Parsers | None = None,
-    progress: Callable[[Progress], None] | None = None,
-    limits: Limits | None = None,
+    progress: Callable[[IndexProgress], None] | None = None,
+    limits: ScanLimits | None = None,
     stop: Callable[[], bool] | None = None,
-) -> Report:
+) -> IndexReport:
     """Brings index and manifest up to date with the folder. Raises `BadInput` where there is none, and
     `StoreBusy` where another process is at it for long.
 
@@ -87,8 +95,8 @@ def index_paths(
     paths: Iterable[str],
     *,
     parsers: Parsers,
-    limits: Limits | None = None,
-) -> Report:
+    limits: ScanLimits | None = None,
+) -> IndexReport:
     """Brings these paths, relative to the root, up to date: folders of them are looked at, the rest is not."""
     with Root(root) as opened, manifest.alone():
         run = _Run(opened, index, manifest, parsers=parsers, limits=limits)
@@ -113,8 +121,8 @@ def _touched(root: Root, manifest: Manifest, paths: Iterable[str]) -> set[str] |
 class _Batch:
     """What is handed over together."""
 
-    rows: dict[str, Row] = field(default_factory=dict)
-    cuts: dict[tuple[bytes, str], Cut] = field(default_factory=dict)
+    rows: dict[str, FileRow] = field(default_factory=dict)
+    cuts: dict[tuple[bytes, str], CutContent] = field(default_factory=dict)
     entries: dict[str, list[Entry]] = field(default_factory=dict)
     leave: set[str] = field(default_factory=set)
     """Were indexed and no longer are."""
@@ -127,11 +135,11 @@ class _Reading:
     """A file that was read; its chunks may be on their way."""
 
     path: str
-    row: Row
+    row: FileRow
     text: str = ""
     language: Language | None = None
-    cut: Cut | None = None
-    coming: Future[Parsed] | None = None
+    cut: CutContent | None = None
+    coming: Future[ParseResult] | None = None
     was_indexed: bool = False
 
 
@@ -145,33 +153,33 @@ class _Run:
         manifest: Manifest,
         *,
         parsers: Parsers,
-        limits: Limits | None,
-        progress: Callable[[Progress], None] | None = None,
+        limits: ScanLimits | None,
+        progress: Callable[[IndexProgress], None] | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> None:
         self.parsers = parsers
-        self._root, self._index, self._manifest, self._limits = root, index, manifest, limits or Limits()
+        self._root, self._index, self._manifest, self._limits = root, index, manifest, limits or ScanLimits()
         self._progress, self._stop = progress, stop
         self._began = time.time()
         self._started = time.monotonic()
-        self._tally = Tally()
+        self._tally = SkippedFiles()
         self._changed = self._parsed = self._removed = self._done = self._total = self._bytes = self._chunks = 0
         self._sealed = 0
         self._stopped = False
         self._batch_size = _FIRST_BATCH
 
-    def everything(self) -> Report:
+    def everything(self) -> IndexReport:
         fresh = self._agree()
         edited = None if fresh else self._manifest.edited(self._root.folder, self._is_to_stop)
         if edited is not None or self._stopped:
             if edited:
-                self._manifest.run_begins()
+                self._manifest.mark_run("begun")
             self._take(edited or {})
             if not self._stopped:
-                self._manifest.run_ends()
+                self._manifest.mark_run("ended")
             return self._report(walked=False)
-        self._manifest.run_begins()
-        walked: list[Walked] = []
+        self._manifest.mark_run("begun")
+        walked: list[FolderStamp] = []
         found = self._manifest.differences(scan(self._root, self._tally, self._limits), self._began)
         for todo, gone in _windows(takewhile(lambda _: not self._is_to_stop(), found), walked):
             self._leave(gone)
@@ -184,10 +192,10 @@ class _Run:
         if self._manifest.may_have_strangers:
             self._remove_strangers()
         self._manifest.tidy()
-        self._manifest.run_ends()
+        self._manifest.mark_run("ended")
         return self._report(walked=True)
 
-    def folders(self, paths: Sequence[str]) -> Report:
+    def folders(self, paths: Sequence[str]) -> IndexReport:
         if self._agree():
             return self.everything()
         for path in paths:
@@ -237,16 +245,16 @@ class _Run:
         try:
             content, sealed = read_text(self._root, path, self._limits.bytes, hard_links=self._limits.hard_links)
             digest = hashlib.sha256(content.data).digest()
-            row = Row(self._settled(content.stat), digest)
+            row = FileRow(self._settled(content.stat), digest)
             if known is not None and known.digest == digest and not known.why:
-                row = Row(row.stat, digest, known.symbols, known.chunks, part=known.part)
+                row = FileRow(row.stat, digest, known.symbols, known.chunks, part=known.part)
                 return _Reading(path, row, was_indexed=was_indexed)
             text = sealed.text
             refuse_machine_made(path, text)
         except NotTaken as error:
             kept = error.why not in (Why.GONE, Why.CHANGING, Why.UNREADABLE)  # these may be otherwise at the next look
             return _Reading(
-                path, Row(self._settled(stat) if kept else stat._replace(mtime_ns=0), why=error.why), was_indexed=was_indexed
+                path, FileRow(self._settled(stat) if kept else stat._replace(mtime_ns=0), why=error.why), was_indexed=was_indexed
             )
         language = language_of(path, text)
         self._changed += 1
@@ -270,12 +278,12 @@ class _Run:
         cut = reading.cut
         if reading.coming is not None:
             parsed = reading.coming.result()
-            cut = Cut(parsed.chunks, parsed.count, GAVE_UP if parsed.gave_up else "")
+            cut = CutContent(parsed.chunks, parsed.count, GAVE_UP if parsed.gave_up else "")
             self._parsed += 1
             batch.cuts[row.digest, language.name] = cut
         assert cut is not None
         made = entries(path, reading.text, language, cut.chunks, (row.stat.mtime_ns or row.stat.ctime_ns) / 1e9)
-        batch.rows[path] = Row(row.stat, row.digest, cut.symbols, len(made), part=cut.part)
+        batch.rows[path] = FileRow(row.stat, row.digest, cut.symbols, len(made), part=cut.part)
         batch.entries[path] = made
         if reading.was_indexed:
             batch.replace.add(path)
@@ -309,7 +317,7 @@ class _Run:
             self._index.add([entry for path in batch.entries if path in new for entry in batch.entries[path]], self._next_mark())
         self._manifest.keep(batch.rows, batch.cuts, told=bool(told))
         if self._progress is not None:
-            self._progress(Progress(self._done, self._total, self._bytes, self._chunks, time.monotonic() - self._started))
+            self._progress(IndexProgress(self._done, self._total, self._bytes, self._chunks, time.monotonic() - self._started))
 
     def _next_mark(self) -> Watermark:
         return Watermark(WATERMARK, self._manifest.mark(ahead=1))
@@ -337,28 +345,21 @@ class _Run:
             self._index.remove(some)
         self._manifest.has_no_strangers()
 
-    def _report(self, *, walked: bool) -> Report:
+    def _report(self, *, walked: bool) -> IndexReport:
         totals = self._manifest.totals(self._tally if walked else None)
-        return Report(
-            files=totals.files,
-            chunks=totals.chunks,
-            bytes=totals.bytes,
-            symbols=totals.symbols,
+        return IndexReport.of(
+            totals,
             changed=self._changed,
             parsed=self._parsed,
             removed=self._removed,
             sealed=self._sealed,
-            skipped=totals.refused,
-            examples=totals.examples,
-            failed=totals.in_part,
-            failures=totals.in_part_files,
             seconds=time.monotonic() - self._started,
             stopped=self._stopped,
         )
 
 
 def _windows(
-    found: Iterable[tuple[Walked, Difference | None]], walked: list[Walked]
+    found: Iterable[tuple[FolderStamp, FolderDifference | None]], walked: list[FolderStamp]
 ) -> Iterator[tuple[dict[str, Stat], list[str]]]:
     """What has to be read and what is gone, so much at a time; folders are noted as they come."""
     todo: dict[str, Stat] = {}
@@ -383,3 +384,39 @@ def _portions(items: Iterable[str], size: int) -> Iterator[list[str]]:
     each = iter(items)
     while some := list(islice(each, size)):
         yield some
+
+
+_LATELY_NS = 7 * 24 * 3600 * 10**9  # before the latest change of any file
+_CORE = frozenset(
+    ("src", "lib", "app", "apps", "pkg", "cmd", "core", "internal", "packages", "crates", "server", "client", "api")
+)
+_TESTS = frozenset(("test", "tests", "spec", "specs", "__tests__", "testing", "e2e", "fixtures", "testdata"))
+_ASIDE = frozenset(("doc", "docs", "example", "examples", "sample", "samples", "demo", "benchmark", "benchmarks", "bench"))
+_CARRIED = frozenset(
+    ("vendor", "vendored", "third_party", "third-party", "external", "extern", "deps", "generated", "gen", "migrations")
+)
+
+
+def in_order(files: Mapping[str, Stat]) -> list[str]:
+    """Paths, the most useful first."""
+    lately = max((stat.mtime_ns for stat in files.values()), default=0) - _LATELY_NS
+    return sorted(files, key=lambda path: (_distance(path) + (0 if files[path].mtime_ns >= lately else 2), path))
+
+
+def _distance(path: str) -> int:
+    """From what somebody who works on the project would look at first."""
+    *folders, name = path.lower().split("/")
+    language = language_of(path)
+    kind = 0 if language.grammar and language.name != "json" else 1 if language.name in ("markdown", "toml", "yaml") else 2
+    return _place(folders, name) + kind
+
+
+def _place(folders: Iterable[str], name: str) -> int:
+    names = set(folders)
+    if names & _CARRIED:
+        return 8
+    if names & _ASIDE:
+        return 6
+    if names & _TESTS or name.startswith("test_") or ".test." in name or ".spec." in name or "_test." in name:
+        return 4
+    return 0 if names & _CORE or not names else 1

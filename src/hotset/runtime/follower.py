@@ -1,4 +1,4 @@
-"""Keeps the index up to the store while nobody waits: opened when the first pages are kept, followed whenever more are."""
+"""Background work on kept pages: `Follower` brings them into the index, `Gister` works out what they are about."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from hotset.errors import HotsetError
-from hotset.index.port import FOLDER, Index
-from hotset.nouns.embedding import OFF, Embedding
+from hotset.index.port import Index
+from hotset.nouns.deposit import Gisted
 from hotset.runtime.background import Background
 from hotset.runtime.keeper import Keeper
+from hotset.sources.history.entries import follow, next_gists
 from hotset.store.port import Store
 
 _log = logging.getLogger("hotset")
@@ -33,21 +33,12 @@ _MOST_GIVEN_WAY = 5
 _LONGEST_REST_SECONDS = 60.0
 """After troubles, each of which doubles the rest before the next try."""
 
+_GISTS_AT_ONCE = 8
+_GIST_BREATH_SECONDS = 0.02
+"""Between one handful of gists and the next."""
+
 _TROUBLES = (HotsetError, OSError, ImportError)
 """What may happen while an index is opened or followed; it is tried again."""
-
-
-def open_index(folder: Path, embedding: Embedding | None = None, *, folds: bool = True) -> Index:
-    """The index of a project's data folder; one that is not there is made. A process that only looks need not fold.
-
-    Raises `BadConfig` where what was chosen for embedding cannot be used. Without a choice it is the table alone.
-    """
-    from hotset.index.embed.choosing import embedders  # noqa: PLC0415 - a quarter of a second, and 60 MB, that no start pays
-    from hotset.index.local import LocalIndex  # noqa: PLC0415
-    from hotset.sealing import VERSION  # noqa: PLC0415
-
-    made = embedders(embedding or Embedding(OFF))
-    return LocalIndex(folder / FOLDER, made.documents, made.asking, sealing=VERSION, folds=folds)
 
 
 class Follower:
@@ -122,8 +113,7 @@ class Follower:
 
     def _stint(self, store: Store) -> int:
         """The pages that it came by: none when there are no more, or when there was trouble."""
-        from hotset.sources.history.following import follow  # noqa: PLC0415 - with the index, and not before
-        from hotset.sources.memory import follow_memories  # noqa: PLC0415
+        from hotset.sources.memory import follow_memories  # noqa: PLC0415 - with the index, and not before
 
         with self._lock:
             if self._stopped or self._open is None:
@@ -155,3 +145,38 @@ class Follower:
         if trouble and not self.trouble:
             _log.warning("the index cannot be kept up to date (%s); searches look through the store instead", trouble)
         self.trouble = trouble
+
+
+class Gister:
+    """One piece of work at a time, however many turns ask for it."""
+
+    def __init__(self, keeper: Keeper, background: Background) -> None:
+        self._keeper = keeper
+        self._background = background
+        self._working: asyncio.Task[None] | None = None
+
+    def nudge(self) -> None:
+        if self._working is None or self._working.done():
+            self._working = self._background.spawn(self._work(), "work out gists")
+
+    def stop(self) -> None:
+        """What is not worked out yet is worked out after the next start."""
+        if self._working is not None:
+            self._working.cancel()
+
+    async def _work(self) -> None:
+        pause = _REST_SECONDS
+        try:
+            while True:
+                await asyncio.sleep(pause)
+                if self._keeper.busy:
+                    pause = _REST_SECONDS
+                    continue
+                store = self._keeper.store
+                gists = await asyncio.to_thread(next_gists, store, _GISTS_AT_ONCE) if store is not None else ()
+                if not gists:
+                    return
+                await self._keeper.keep(Gisted(gists))
+                pause = _GIST_BREATH_SECONDS
+        except HotsetError:
+            return  # the keeper tells of the store's troubles; the next turn asks again

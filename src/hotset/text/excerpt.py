@@ -13,7 +13,7 @@ _LONGEST_LINE = 200  # characters; of a longer one the part around the first wor
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ExcerptLine:
     number: int
     """In its whole, from 1; 0 where the whole has no lines."""
     text: str
@@ -21,7 +21,7 @@ class Line:
     """Where the words stand in the text: first character, and the one behind the last."""
 
 
-def excerpt(entry: Entry, wanted: Sequence[Term], most: int) -> list[Line]:
+def excerpt(entry: Entry, wanted: Sequence[Term], most: int) -> list[ExcerptLine]:
     """At most so many lines; the first ones where none of the words stand in it: it was found by its meaning."""
     lines = entry.text.rstrip().split("\n")
     first = max(0, _best(lines, wanted, most))
@@ -47,14 +47,14 @@ def _best(lines: Sequence[str], wanted: Sequence[Term], most: int) -> int:
     return min(max(starts, key=lambda start: (weight(start), -start)) - 1, len(lines) - most)
 
 
-def _line(text: str, number: int, wanted: Sequence[Term]) -> Line:
+def _line(text: str, number: int, wanted: Sequence[Term]) -> ExcerptLine:
     text = text.rstrip().expandtabs(4)
     marks = _marks(text, wanted)
     if len(text) > _LONGEST_LINE:
         start = max(0, min((marks[0][0] if marks else 0) - _LONGEST_LINE // 3, len(text) - _LONGEST_LINE))
         text = f"…{text[start : start + _LONGEST_LINE]}…"
         marks = _marks(text, wanted)
-    return Line(number, text, marks)
+    return ExcerptLine(number, text, marks)
 
 
 def _marks(text: str, wanted: Sequence[Term]) -> tuple[tuple[int, int], ...]:

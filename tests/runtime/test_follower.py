@@ -16,14 +16,15 @@ import pytest
 import hotset
 from hotset.config import load
 from hotset.errors import BadConfig, StoreFailed
+from hotset.index import open_index
 from hotset.nouns.deposit import Noted
 from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import Place, Retrieve, Search
 from hotset.runtime.background import Background
-from hotset.runtime.following import Follower, open_index
+from hotset.runtime.follower import Follower
 from hotset.runtime.keeper import Keeper
 from hotset.runtime.machine import Machine
-from hotset.runtime.retrieval import answer
+from hotset.runtime.recall import answer
 from hotset.sources.history import followed
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Call, RamStore, Say, ScriptedUpstream

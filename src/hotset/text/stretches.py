@@ -14,21 +14,21 @@ _NEAR = 100  # characters before a cut within a line in which a space is looked 
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class TextStretch:
     text: str
     lines: tuple[int, int]
     """First and last, both included, from 1."""
 
 
-def stretches(text: str, first: int = 1) -> Iterator[Stretch]:
+def stretches(text: str, first: int = 1) -> Iterator[TextStretch]:
     """Every line that says anything is in one of them; `first` is the number of the text's first line."""
     lines = text.split("\n")
     for start, end in _runs(lines):
         numbers = first + start, first + end - 1
         if len(lines[start]) > _MOST:
-            yield from (Stretch(part, numbers) for part in _parts(lines[start]))
+            yield from (TextStretch(part, numbers) for part in _parts(lines[start]))
         else:
-            yield Stretch("\n".join(lines[start:end]), numbers)
+            yield TextStretch("\n".join(lines[start:end]), numbers)
 
 
 def _runs(lines: Sequence[str]) -> Iterator[tuple[int, int]]:

@@ -10,15 +10,15 @@ from itertools import islice
 from pathlib import Path
 
 from hotset.files.root import NotTaken, Root, below, parts_of
-from hotset.sources.code.languages import language_of
-from hotset.sources.code.parsing import Parsed, Parsers
-from hotset.sources.code.reading import BUDGET, LEAST_ROOM, NOTE_ROOM, Told, check, file_text, parsed
-from hotset.sources.code.scan import Limits, Tally, scan
+from hotset.sources.code.files import BUDGET, LEAST_ROOM, NOTE_ROOM, CodeText, check, file_text, parsed
+from hotset.sources.code.parsers import ParseResult, Parsers
+from hotset.sources.code.scan import ScanLimits, SkippedFiles, scan
 from hotset.sources.code.structure import is_told
-from hotset.sources.code.symbols import Symbol
+from hotset.sources.code.symbols import CodeSymbol
 from hotset.sources.code.texts import read_text
 from hotset.text.characters import marked
 from hotset.text.clip import clip
+from hotset.text.languages import language_of
 from hotset.tokens import count
 from hotset.window.slice.fit import fitting
 from hotset.window.slice.units import told
@@ -39,7 +39,7 @@ _VALUES = ("variable", "constant", "macro")
 _NO_CODE = frozenset(("json", "markdown", "yaml", "toml", "ini", "rst"))
 
 
-def outline(root: Path, path: str = "", *, budget: int = BUDGET, parsers: Parsers | None = None) -> Told:
+def outline_path(root: Path, path: str = "", *, budget: int = BUDGET, parsers: Parsers | None = None) -> CodeText:
     """What a file defines, or what the files of a folder do. Raises `NotFound`."""
     path = below(root, path)
     with Root(root) as opened:
@@ -58,7 +58,7 @@ def outline(root: Path, path: str = "", *, budget: int = BUDGET, parsers: Parser
     return _fitted(head, [_line(each, depth) for each, depth in _depths(found.symbols)], budget)
 
 
-def _lost(found: Parsed) -> str:
+def _lost(found: ParseResult) -> str:
     if not found.lost:
         return ""
     some = ", ".join(told(*span) for span in found.lost[:_STRETCHES])
@@ -66,7 +66,7 @@ def _lost(found: Parsed) -> str:
     return f"; parsed in part: lines {some}{more} could not be, and what they define may be missing"
 
 
-def _depths(found: Sequence[Symbol]) -> Iterator[tuple[Symbol, int]]:
+def _depths(found: Sequence[CodeSymbol]) -> Iterator[tuple[CodeSymbol, int]]:
     """How far in each stands: by what it is inside of, which its scope need not be; a method of Go stands beside its type."""
     around: list[tuple[tuple[str, ...], int]] = []
     for each in found:
@@ -76,12 +76,12 @@ def _depths(found: Sequence[Symbol]) -> Iterator[tuple[Symbol, int]]:
         around.append(((*each.scope, each.name), each.last))
 
 
-def _line(symbol: Symbol, depth: int) -> str:
+def _line(symbol: CodeSymbol, depth: int) -> str:
     said = marked((symbol.signature or symbol.name) + (f"  # {clip(symbol.doc, _DOC)}" if symbol.doc else ""))[0]
     return f"{'  ' * depth}{symbol.first}-{symbol.last} {said}"
 
 
-def _fitted(head: str, lines: Sequence[str], budget: int) -> Told:
+def _fitted(head: str, lines: Sequence[str], budget: int) -> CodeText:
     room = max(LEAST_ROOM, budget - NOTE_ROOM)
     pieces = [f"{head}\n", *(f"{line}\n" for line in lines)]
     kept = max(1, fitting(pieces, room, count))
@@ -91,10 +91,10 @@ def _fitted(head: str, lines: Sequence[str], budget: int) -> Told:
         text += (
             f"\n[{left:,} of {len(lines):,} symbols left out: a larger max_tokens shows them, get_file(path, symbol) any of them]"
         )
-    return Told(text, count(text), truncated=bool(left))
+    return CodeText(text, count(text), truncated=bool(left))
 
 
-def _folder_outline(root: Root, path: str, budget: int, parsers: Parsers | None) -> Told:
+def _folder_outline(root: Root, path: str, budget: int, parsers: Parsers | None) -> CodeText:
     files = sorted(islice(_files(root, path), _MOST_FILES))
     if not files:
         return _fitted(f"{path or '.'}/: no files that are indexed", [], budget)
@@ -111,12 +111,12 @@ def _folder_outline(root: Root, path: str, budget: int, parsers: Parsers | None)
 def _files(root: Root, path: str) -> Iterator[str]:
     """Of a folder and all in it; of the rest of the project nothing is looked at."""
     if not path:
-        for folder in scan(root, Tally()):
+        for folder in scan(root, SkippedFiles()):
             yield from _in(folder.path, folder.files)
         return
     waiting = [path]
     while waiting:
-        for folder in scan(root, Tally(), under=waiting.pop()):
+        for folder in scan(root, SkippedFiles(), under=waiting.pop()):
             yield from _in(folder.path, folder.files)
             waiting += _in(folder.path, folder.folders)
 
@@ -149,7 +149,7 @@ class _Symbols:
         In brief: without comments, and of a file that has more than that without its variables.
         """
         try:
-            text = read_text(self.root, file, Limits().bytes)[1].text
+            text = read_text(self.root, file, ScanLimits().bytes)[1].text
         except NotTaken:
             return []
         found = parsed(text, file, self.parsers)
@@ -163,7 +163,7 @@ class _Symbols:
         return [file, *lines, *more] if lines else []
 
 
-def _files_outline(head: str, path: str, files: Sequence[str], room: int, symbols: _Symbols) -> Told:
+def _files_outline(head: str, path: str, files: Sequence[str], room: int, symbols: _Symbols) -> CodeText:
     """Every file by its name; and, while there is room, what each defines, the ones first that tell most about a project."""
     left = room - count("\n".join(_named(files)))
     telling = [file for file in sorted(files, key=_weight) if is_told(language_of(file))]
@@ -192,7 +192,7 @@ def _files_outline(head: str, path: str, files: Sequence[str], room: int, symbol
     if missing:
         whose = f"symbols of {len(missing):,} of {len(files):,} files" if len(files) > 1 else "its symbols"
         text += f'\n[{whose} left out: outline(path="{_onward(path, missing)}") shows more of them, or a larger max_tokens]'
-    return Told(text, count(text), truncated=bool(missing))
+    return CodeText(text, count(text), truncated=bool(missing))
 
 
 def _weight(file: str) -> tuple[bool, bool, str]:
@@ -213,7 +213,7 @@ def _onward(path: str, missing: Sequence[str]) -> str:
     return folder if folder != path else missing[0]
 
 
-def _names_outline(head: str, path: str, files: Sequence[str], room: int) -> Told:
+def _names_outline(head: str, path: str, files: Sequence[str], room: int) -> CodeText:
     """Where not even all names fit: every folder with how many it has, then names instead of numbers while there is room."""
     named = _by_folder(files)
     numbers = {folder: _number(folder, len(names)) for folder, names in named.items()}
@@ -237,7 +237,7 @@ def _names_outline(head: str, path: str, files: Sequence[str], room: int) -> Tol
     ask = f'outline(path="{onward}") shows some of them' if onward else "search_code finds files by what they hold"
     text = "\n".join((head, *islice(lines.values(), kept)))
     text += f"\n[names of {unnamed:,} files{folders} left out: {ask}, or a larger max_tokens]"
-    return Told(text, count(text), truncated=True)
+    return CodeText(text, count(text), truncated=True)
 
 
 def _number(folder: str, files: int) -> str:

@@ -6,6 +6,7 @@ a whole run.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -14,20 +15,21 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hotset.errors import StoreFailed
+from hotset.files.root import NotTaken, Root
 from hotset.index.glance import Rest, at_rest
 from hotset.index.port import FOLDER
 from hotset.nouns.embedding import Embedding
-from hotset.sources.code.manifest import WATERMARK, Manifest, manifest_as_it_is
-from hotset.sources.code.report import Report
+from hotset.sources.code.manifest import WATERMARK, IndexReport, Manifest, manifest_as_it_is
+from hotset.sources.code.scan import ScanLimits, SkippedFiles, scan
 
 _LOOK_SECONDS = 1.0  # enough for 100,000 files; where there are more, loading is the lesser part, and a whole run looks again
 _SETTLED = "settled"
 _PACKAGE = Path(__file__).parents[2]
-_PARTS = ("index", "index/embed", "index/embed/data", "sealing", "sources/code", "store")
+_PARTS = ("index", "index/embed", "index/embed/data", "sealing", "sources/code", "store", "text")
 _OTHERS = ("semble_grammars", "tree_sitter")
 
 
-def unchanged(root: Path, folder: Path, embedding: Embedding, stop: Callable[[], bool]) -> Report | None:
+def unchanged(root: Path, folder: Path, embedding: Embedding, stop: Callable[[], bool]) -> IndexReport | None:
     """What a run over the project would report, if nothing is to be done; None where something is, or may be.
 
     `folder` is where hotset keeps what belongs to the project.
@@ -43,7 +45,7 @@ def unchanged(root: Path, folder: Path, embedding: Embedding, stop: Callable[[],
             totals = manifest.totals()
     except StoreFailed:  # a whole run makes again what cannot be read
         return None
-    return Report.of(totals, time.monotonic() - began)
+    return IndexReport.of(totals, seconds=time.monotonic() - began)
 
 
 def settle(folder: Path, manifest: Manifest, embedding: Embedding) -> None:
@@ -94,3 +96,29 @@ def _makers() -> Iterator[str]:
 
 def _stat(name: str, found: os.stat_result) -> str:
     return f"{name} {found.st_size} {found.st_mtime_ns} {found.st_ino}"
+
+
+def nothing_is_left(root: Path, manifest: Manifest) -> bool:
+    """Raises `BadInput` where there is no such folder."""
+    if manifest.unfinished or manifest.pending():
+        return False
+    known: set[str] = set()
+    with Root(root) as opened:
+        for walked, difference in manifest.differences(scan(opened, SkippedFiles()), time.time()):
+            known.add(walked.path)
+            if difference is None:
+                continue
+            if difference.gone or not all(_is_known(opened, manifest, path) for path in difference.changed):
+                return False
+    return "" in known and manifest.folders() <= known
+
+
+def _is_known(root: Root, manifest: Manifest, path: str) -> bool:
+    """By its content, where its stat was too fresh to be kept; or known not to be taken."""
+    row = manifest.row(path)
+    if row is None or not row.digest:
+        return row is not None and bool(row.why)
+    try:
+        return hashlib.sha256(root.read(path, ScanLimits().bytes).data).digest() == row.digest
+    except NotTaken:
+        return False
