@@ -162,10 +162,10 @@ def _until_told(config: Config, *, while_stdin: bool) -> Iterator[threading.Even
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def look() -> None:
-        known = code.read_consent(config.folder)
+        # A store that is busy for a moment takes nothing back.
+        granted = code.Consent(code.ConsentAnswer.GRANTED, root=str(config.project.expanduser().resolve()))
         while not stop.wait(_LOOK_SECONDS):
-            known = code.read_consent(config.folder, unreadable=known)
-            if not known.allows(config.project):
+            if not code.read_consent(config.folder, unreadable=granted).allows(config.project):
                 stop.set()
 
     def read() -> None:
