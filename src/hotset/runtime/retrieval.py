@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 
 from hotset import tokens
+from hotset.dialects.images import fitting_images
 from hotset.errors import HotsetError, NotFound
 from hotset.index.port import Index
 from hotset.nouns.memory import Memory, MemoryId, Standing
@@ -36,10 +37,10 @@ from hotset.runtime.memory_explaining import heading, whole
 from hotset.runtime.retrieval_finding import Found, Missing, find, line
 from hotset.runtime.retrieval_ranking import Deadline
 from hotset.runtime.retrieval_searching import Results, search
-from hotset.runtime.retrieval_telling import Told, origin, plain, tell
-from hotset.runtime.seeing import seen_again
+from hotset.runtime.retrieval_telling import Told, origin, tell
 from hotset.sources.memory.naming import is_memory_id
 from hotset.store.port import Store, Where
+from hotset.text.clip import plain
 from hotset.text.terms import ranked, terms
 from hotset.window.slice import Count, Cut, cut
 from hotset.window.slice.fit import MOST_CHARS, clipped, fitting
@@ -76,7 +77,7 @@ def answer(
                 made = _recall(call, memory, store, count)
             case Retrieve():
                 found = find(call, store, here, deadline, index)
-                images = seen_again(found.pages, store, call.max_tokens) if sees else {}
+                images = fitting_images(found.pages, store.content, call.max_tokens, tokens.image) if sees else {}
                 made = _retrieve(call, store, here, found, count, images=images)
             case Search():
                 made = _search(call, search(call, store, here, deadline, index), count)

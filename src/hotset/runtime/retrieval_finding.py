@@ -15,8 +15,8 @@ from hotset.nouns.page import ROOT, Chain, Digest, Kind, Page, PageId, Role
 from hotset.nouns.retrieval import Lines, Place, Retrieve, Slice, Whole
 from hotset.nouns.turn import Node
 from hotset.runtime.retrieval_ranking import Deadline, Spoken, ranked_pages
-from hotset.runtime.retrieval_telling import plain
 from hotset.store.port import Store, Where
+from hotset.text.clip import plain
 
 _CONTENT = re.compile(r"c([0-9a-f]{6,64})|([0-9a-f]{64})")
 _PAGE = re.compile(r"p[0-9a-f]{3,15}")

@@ -12,10 +12,11 @@ from hotset.nouns.retrieval import Place, Search
 from hotset.nouns.turn import Session
 from hotset.runtime.retrieval_finding import Missing, standing
 from hotset.runtime.retrieval_ranking import Deadline, Spoken, ranked_pages
-from hotset.runtime.retrieval_telling import moment, origin, plain
+from hotset.runtime.retrieval_telling import moment, origin
 from hotset.sealing import seal
 from hotset.sources.history.pages import LEFT_OUT
 from hotset.store.port import Store, Where
+from hotset.text.clip import plain
 from hotset.text.terms import Term, first_hits, hits, terms
 from hotset.text.words import lowered
 from hotset.window.pieces import PIECE, lines_of, pieces_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -12,10 +11,9 @@ from hotset.nouns.page import Kind, Page, SessionId
 from hotset.sealing import seal
 from hotset.sources.history.pages import is_binary, path_of
 from hotset.store.port import Store
+from hotset.text.clip import plain
 
-_SHORT = 80
 _HEX_BYTES = 32
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\[\];]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +55,3 @@ def moment(time: float) -> str:
         return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M}"
     except (ValueError, OverflowError, OSError):
         return "at an unknown time"
-
-
-def plain(text: str) -> str:
-    """Text from outside for a line of ours: one line, short, without the signs that end such a line."""
-    one = " ".join(_UNSAFE.sub(" ", text[: 4 * _SHORT]).split())
-    return one if len(one) <= _SHORT else f"{one[: _SHORT - 3]}..."

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import re
 
+_SHORT = 80
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\[\];]+")
 _WHOLE_SENTENCE = re.compile(r"(?<=[^\W\d][.!?])\s|(?<=[)\"'][.!?])\s")
 
 
 def clip(text: str, most: int) -> str:
     """At most `most` characters; the last one says that something is left out."""
     return text if len(text) <= most else f"{text[: max(0, most - 1)]}…"
+
+
+def plain(text: str) -> str:
+    """Text from outside for a line of ours: one line, short, without the signs that end such a line."""
+    one = " ".join(_UNSAFE.sub(" ", text[: 4 * _SHORT]).split())
+    return one if len(one) <= _SHORT else f"{one[: _SHORT - 3]}..."
 
 
 def clip_prose(text: str, most: int) -> str:

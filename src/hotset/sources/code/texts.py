@@ -6,9 +6,9 @@ import re
 
 from hotset.files.root import Content, NotTaken, Root, Why
 from hotset.sealing import Sealed, seal, secret_file
-from hotset.sources.code.decoding import characters
 from hotset.sources.code.generated import is_generated
 from hotset.sources.code.languages import language_of
+from hotset.text.decoding import characters
 
 VERSION = 2
 """Of how bytes become text, and of what is taken for text that people wrote. A change that takes more, or less, counts it up."""

@@ -18,7 +18,7 @@ from hotset.runtime import ledger
 from hotset.runtime import memories as runtime
 from hotset.runtime.machine import Machine
 from hotset.runtime.record import KEEPING
-from hotset.runtime.toolbox import Toolbox
+from hotset.sources.tools import Toolbox
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.cli import meant

@@ -9,8 +9,9 @@ import pytest
 from hotset.nouns.tool import Tooling
 from hotset.sources.tools.found.created import create, created_source
 from hotset.sources.tools.found.signatures import functions
-from hotset.sources.tools.found.skills import SkillFolder, find_skills
-from hotset.sources.tools.running.pool import Pool
+from hotset.sources.tools.found.skill_cache import SkillFolder
+from hotset.sources.tools.found.skills import find_skills
+from hotset.sources.tools.running.pool_thread import ServerPoolThread
 
 PAGES = '''
 from __future__ import annotations
@@ -62,7 +63,7 @@ LINES = "def twice(x: int) -> int:\n    return 2 * x\n"
 
 @pytest.fixture
 def pool(tmp_path):
-    pool = Pool(Tooling(), project=tmp_path)
+    pool = ServerPoolThread(Tooling(), project=tmp_path)
     yield pool
     pool.close()
 

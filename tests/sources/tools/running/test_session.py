@@ -10,8 +10,8 @@ from plain_servers import plain, text
 
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import Origin, Source, Stdio
-from hotset.sources.tools.running.channel import ServerGone
-from hotset.sources.tools.running.processes import Warden
+from hotset.sources.tools.running.pipes import ServerGone
+from hotset.sources.tools.running.processes import Supervisor
 from hotset.sources.tools.running.rpc import HANDSHAKES, MODERN, NoAnswer, NotDelivered, NotUnderstood, Rpc
 from hotset.sources.tools.running.session import greet
 
@@ -23,13 +23,13 @@ def with_session(source, use, known="", cwd="/"):
     """What `use` makes of a session with the server."""
 
     async def run():
-        warden = Warden()
-        connection = Rpc(await warden.start(source.launch, cwd=cwd))
+        supervisor = Supervisor()
+        connection = Rpc(await supervisor.start(source.launch, cwd=cwd))
         try:
             return await use(await greet(source, connection, SECONDS, known))
         finally:
             await connection.close()
-            warden.close()
+            supervisor.close()
 
     return asyncio.run(run())
 

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from hotset.nouns.tool import Origin, Tool
-from hotset.sources.tools.suspicion import suspect
 from hotset.text.characters import folded, hidden, lookalikes, squeezed
+from hotset.text.suspicion import suspect
 
 LEAST_COMMAND = 10
 """Characters of a command, squeezed, from which on its standing in a text of others is no chance."""

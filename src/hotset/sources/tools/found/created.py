@@ -19,10 +19,9 @@ from hotset.files.lock import hold_folder
 from hotset.files.root import NotTaken, Root, shown
 from hotset.files.write import write_atomically
 from hotset.nouns.tool import Origin, Source, Tool
-from hotset.sources.tools.found.folders import Listing, content_marks, listing, script_of
+from hotset.sources.tools.found.folders import Listing, content_marks, listing, script_of, stamp_of
 from hotset.sources.tools.found.signatures import Script, own_names, read_script
-from hotset.sources.tools.found.stamps import stamp_of
-from hotset.sources.tools.naming import full_name
+from hotset.sources.tools.tool_names import full_name
 
 SOURCE = "created"
 
@@ -33,7 +32,7 @@ _FORMAT = "1"  # of what is made of a file; counted up when the same file gives 
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
+class CreatedFolder:
     tools: tuple[Tool, ...] = ()
     source: Source | None = None
     """None while there are none."""
@@ -63,10 +62,10 @@ def created_source(folder: Path) -> Source | None:
     return read_created(folder).source
 
 
-def read_created(folder: Path) -> Created:
+def read_created(folder: Path) -> CreatedFolder:
     """The tools, their source, and what else lies in the folder. Files that have not changed are not read again."""
     if not folder.is_dir():
-        return Created()
+        return CreatedFolder()
     with Root(folder) as root:
         there = listing(root.folder, deepest=0)
         troubles = [f"{shown(path)} among the created tools is not read: a link, or no regular file" for path in _strange(there)]
@@ -85,11 +84,11 @@ def read_created(folder: Path) -> Created:
             except Malformed as error:
                 troubles.append(f"the created tool {shown(path)} cannot be used: {error}")
         if not scripts:
-            return Created(troubles=tuple(troubles))
+            return CreatedFolder(troubles=tuple(troubles))
         own = own_names(scripts)
         tools = tuple(_tool(name, script, own[name, name]) for name, script in scripts.items())
         used = Listing({f"{name}{_ENDING}": there.files[f"{name}{_ENDING}"] for name in scripts})
-        return Created(tools, _source(root.folder, content_marks(root, used, hard_links=False)), tuple(troubles))
+        return CreatedFolder(tools, _source(root.folder, content_marks(root, used, hard_links=False)), tuple(troubles))
 
 
 def read(folder: Path, name: str) -> bytes | None:

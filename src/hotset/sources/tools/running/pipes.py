@@ -1,4 +1,5 @@
-"""Our ends of a server's three pipes: messages out of lines, the tail of its stderr, and writing no faster than it reads."""
+"""A connection to one server over its three pipes: messages out of lines, the tail of its stderr, and writing no faster
+than it reads."""
 
 from __future__ import annotations
 
@@ -6,7 +7,9 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import Callable
-from typing import cast
+from typing import Protocol, cast
+
+from hotset.errors import ToolFailed
 
 LONGEST = 32 << 20
 """Bytes of a message. Servers send files and pictures as base64; what is longer is a mistake or an attack."""
@@ -16,6 +19,33 @@ _TAIL = 2_000  # characters
 _KEPT = _TAIL * 4  # bytes: the widest character of UTF-8 has four
 _MESSAGE = re.compile(rb"\{|\[\s*\{")  # "[INFO] listening" is none
 _COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+
+
+class ServerGone(ToolFailed):
+    """The process or the connection ended before the answer came."""
+
+
+class Channel(Protocol):
+    """Used from one event loop. One task receives; any number send."""
+
+    @property
+    def pid(self) -> int | None:
+        """Of the server's process; None where it runs elsewhere."""
+
+    async def send(self, message: bytes) -> None:
+        """One JSON-RPC message, without a newline in it.
+
+        Returns when the server has room for more; raises `ServerGone` when there is nobody to read it.
+        """
+
+    async def receive(self) -> bytes | None:
+        """The next message, in the order in which they were sent; None when the server ended, and from then on."""
+
+    async def close(self) -> None:
+        """Ends the server and everything it started; may be called again. A `receive` that waits gets None."""
+
+    def last_words(self) -> str:
+        """The tail of what it wrote to stderr, at most 2,000 characters, for a message about its end; empty if there is none."""
 
 
 class Messages(asyncio.Protocol):
@@ -121,7 +151,7 @@ class Tail(asyncio.Protocol):
         self.ended.set()
 
 
-class Room(asyncio.BaseProtocol):
+class PipeRoom(asyncio.BaseProtocol):
     """Whether the server has room for more on its stdin, and whether it still reads at all."""
 
     def __init__(self) -> None:
