@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from hotset.nouns.turn import Event
 from hotset.sources.tools.consent import ToolState
 from hotset.sources.tools.found.servers import add_servers
 from hotset.sources.tools.running.pool_thread import running_everywhere
+from hotset.sources.tools.sync import SourceScanner
 from hotset.sources.tools.toolbox import Toolbox
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import RamStore
@@ -91,6 +94,54 @@ def place(tmp_path: Path) -> Place:
 def toolbox(place: Place) -> Iterator[Toolbox]:
     with closing(place.opened()) as opened:
         yield opened
+
+
+class Reads:
+    """The files of these names that this process opens, as Python itself tells."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+        self._opened: list[str] | None = None
+        sys.addaudithook(self._hear)
+
+    def during(self, act: Callable[[], object]) -> set[str]:
+        self._opened = []
+        try:
+            act()
+            return {name for path in self._opened if (name := Path(path).name) in self._names}
+        finally:
+            self._opened = None
+
+    def _hear(self, event: str, details: tuple[object, ...]) -> None:
+        if self._opened is not None and event == "open":
+            self._opened.append(str(details[0]))
+
+
+@pytest.mark.row("L6")
+def test_a_call_reads_again_only_the_files_that_changed(place: Place):
+    place.serve("notes")
+    script = place.skill() / "scripts" / "words.py"
+    created = place.config.folder / "tools" / "created"
+    created.mkdir(parents=True, exist_ok=True)
+    (created / "shout.py").write_text('def shout(text: str) -> str:\n    """Say it in capitals."""\n    return text.upper()\n')
+    ahead = SourceScanner(place.config, clock_ns=lambda: time.time_ns() + 10**11)  # so that no file is too fresh to trust
+    reads = Reads("servers.json", "SKILL.md", "words.py", "shout.py")
+    look = partial(ahead.now, at_once=True)
+
+    assert reads.during(look) == {"servers.json", "SKILL.md", "words.py", "shout.py"}
+    before = look()
+    assert reads.during(look) == set()
+    assert look() is before
+
+    script.write_text(SCRIPT.replace("count_words", "sum_words"))
+    assert reads.during(look) == {"words.py", "SKILL.md"}
+    assert [tool.own_name for tool in look().skills["word-tools"].tools] == ["", "sum_words"]
+    place.serve("more")
+    assert reads.during(look) == {"servers.json"}
+    assert {"notes", "more"} == look().servers.keys()
+    (created / "shout.py").unlink()
+    assert reads.during(look) == set()
+    assert look().created is None
 
 
 @pytest.mark.row("L1")

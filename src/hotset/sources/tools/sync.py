@@ -174,12 +174,13 @@ class ToolSources:
 class _Remembered(Generic[_Made]):
     """A value made of files, made again when one of them has another mtime, size or inode, or one too recent to trust."""
 
-    def __init__(self, make: Callable[[], _Made]) -> None:
+    def __init__(self, make: Callable[[], _Made], clock_ns: Callable[[], int]) -> None:
         self._make = make
+        self._clock_ns = clock_ns
         self._known: tuple[Mapping[str, Stat | None], _Made] | None = None
 
     def get(self, stats: Mapping[str, Stat | None]) -> _Made:
-        trusted = time.time_ns() - _RACY_NS
+        trusted = self._clock_ns() - _RACY_NS
         is_racy = any(at is not None and max(at.mtime_ns, at.ctime_ns) > trusted for at in stats.values())
         if self._known is None or self._known[0] != stats or is_racy:
             self._known = stats, self._make()
@@ -189,12 +190,18 @@ class _Remembered(Generic[_Made]):
 class SourceScanner:
     """Looks at the files again when it is asked, and reads those that changed. Use it from any thread."""
 
-    def __init__(self, config: Config, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        clock_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
         self._folders = skill_folders(config.project, config.user, config.tooling.skills)
         self._cache = SkillCache(config.folder / TOOLS / CACHE_FILE)
         self._created = config.folder / TOOLS / CREATED
-        self._read_created = _Remembered(partial(read_created, self._created))
-        self._servers = {file: _Remembered(partial(read_servers, file, config.environ)) for file in config.servers}
+        self._read_created = _Remembered(partial(read_created, self._created), clock_ns)
+        self._servers = {file: _Remembered(partial(read_servers, file, config.environ), clock_ns) for file in config.servers}
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._looked = float("-inf")
