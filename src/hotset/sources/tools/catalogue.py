@@ -66,20 +66,6 @@ _SUFFIX = 6
 
 
 @dataclass(frozen=True, slots=True)
-class SourceSummary:
-    """A source, as the catalogue knows it."""
-
-    name: str
-    origin: Origin
-    tools: int
-    listed_at: float
-    """When its list last changed."""
-    stamp: str
-    pending: int
-    """Tools for which a person's word is needed."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Read:
     """A shelf as it was read, and the stamp of its file then."""
 
@@ -201,12 +187,12 @@ class Catalogue:
             stamps = self._names.follow()
         return sha256(repr((sorted(stamps.items()), self._rules.version())).encode()).hexdigest()[:32]
 
-    def sources(self) -> Sequence[SourceSummary]:
+    def sources(self) -> Sequence[SourceRow]:
         """Those that are not away, by name."""
         with self._lock:
             self._glance()
             rows = [row for _, row in self._names.rows() if not row.away]
-        return tuple(sorted((_summary(row) for row in rows), key=lambda each: each.name))
+        return tuple(sorted(rows, key=lambda each: each.name))
 
     def instructions(self, source_name: str) -> str:
         """What a server tells models about itself, as it was accepted; empty while a person has to look at it."""
@@ -374,10 +360,6 @@ class Catalogue:
 def _is_told(found: KnownTool) -> bool:
     """May a skill of the project be told of before a person agreed? Not its functions, and not what a person should see first."""
     return found.tool.origin is Origin.SKILL and not found.tool.own_name and found.state is ToolState.READY and not found.warnings
-
-
-def _summary(row: SourceRow) -> SourceSummary:
-    return SourceSummary(row.name, row.origin, row.offered, row.listed_at, row.stamp, row.pending)
 
 
 def _not_found(name: str, near: Sequence[str], *, several: bool = False) -> str:

@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from hotset.errors import BadInput, HotsetError, NotFound, StoreFailed
 from hotset.nouns.note import Space
 from hotset.nouns.tool import Life, Origin, Status, Tier
+from hotset.sources.tools.found.created import CreatedTools
 from hotset.sources.tools.graph import ToolGraph
 from hotset.sources.tools.registry import (
     Registry,
@@ -51,30 +52,13 @@ _FEW_NAMES = 5
 _DELETED = Space("deleted_tools")
 
 
-class CodeFiles(Protocol):
-    """The files of the tools that agents wrote, by tool name. Never touches anything outside their folder.
-
-    Raises `NotFound` for a name that no such tool can have.
-    """
-
-    def read(self, name: str) -> bytes | None:
-        """None where there is none."""
-        ...
-
-    def remove(self, name: str) -> bytes:
-        """Deletes it and gives what it was."""
-        ...
-
-    def put_back(self, name: str, code: bytes) -> object: ...
-
-
 @dataclass(frozen=True, slots=True)
 class ToolPlaces:
     """Everywhere a tool is, and where it goes."""
 
     registry: Registry
     graph: ToolGraph
-    written: CodeFiles
+    written: CreatedTools
     deletions: Deletions
     keep: Callable[[str, bytes], str]
     """Keeps a tool's code for good, by its name, and gives the id under which it comes back."""

@@ -193,7 +193,7 @@ class SourceRow:
     away: bool
     names: tuple[tuple[str, str], ...]
     """Of its tools: as models call them, and as it does itself."""
-    offered: int
+    tools: int
     """Tools that are not gone."""
     pending: int
     """Of these, those for which a person's word is needed."""

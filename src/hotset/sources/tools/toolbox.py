@@ -33,7 +33,7 @@ from hotset.sources.tools.found.skills import read_skill
 from hotset.sources.tools.graph import ToolGraph, word_overlap
 from hotset.sources.tools.registry import Registry
 from hotset.sources.tools.render import render_found
-from hotset.sources.tools.running.pool_thread import RunningFile, ServerPoolThread, ServerStatus
+from hotset.sources.tools.running.pool_thread import RunningFile, RunningServer, ServerPoolThread
 from hotset.sources.tools.running.server_pool import ADVICE
 from hotset.sources.tools.running.session import ToolListing
 from hotset.sources.tools.sweep import Deletions, ToolPlaces, restore, sweep
@@ -311,7 +311,7 @@ class Toolbox:
             raise
         return ToolUse(call.tool, came, await asyncio.to_thread(note, failed=came.failed))
 
-    def running(self) -> Sequence[ServerStatus]:
+    def running(self) -> Sequence[RunningServer]:
         """The processes and connections that are open for tools, in this process."""
         return self._pool.running() if self._pool is not None else ()
 

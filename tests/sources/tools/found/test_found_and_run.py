@@ -7,7 +7,7 @@ import json
 import pytest
 
 from hotset.nouns.tool import Tooling
-from hotset.sources.tools.found.created import create, created_source
+from hotset.sources.tools.found.created import create, read_created
 from hotset.sources.tools.found.signatures import functions
 from hotset.sources.tools.found.skill_cache import SkillFolder
 from hotset.sources.tools.found.skills import find_skills
@@ -117,6 +117,6 @@ def test_created_tools_run_and_one_that_is_called_like_anothers_helper_is_itself
         "def letters(x: str) -> str:\n    return x.upper()\n\ndef shout(x: str) -> str:\n    'Loud.'\n    return letters(x)\n",
     )
     tool = create(folder, "letters", "def letters(x: str) -> int:\n    'Counts.'\n    return len(x)\n")
-    source = created_source(folder)
+    source = read_created(folder).source
     assert said(pool.call(source, "shout", {"x": "ab"})) == "AB"
     assert said(pool.call(source, tool.own_name, {"x": "abc"})) == "3"

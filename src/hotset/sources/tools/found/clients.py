@@ -322,7 +322,7 @@ def decode_jsonc(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError:
-        return json.loads("".join(_without_comments(text)))
+        return json.loads(blank_comments(text))
 
 
 def blank_comments(text: str) -> str:
@@ -347,26 +347,6 @@ def blank_comments(text: str) -> str:
             comma = -1
         pieces.append(text[start:at])
     return "".join(pieces)
-
-
-def _without_comments(text: str) -> Iterator[str]:
-    """The same without comments and without the commas that nothing follows."""
-    comma = ""
-    at = 0
-    while match := _PIECE.match(text, at):
-        start, at = at, match.end()
-        piece = match[0]
-        if text.startswith(("//", "/*"), start):
-            at = _comment_end(text, start)
-        elif piece == ",":
-            yield comma
-            comma = piece
-        elif not piece.isspace():
-            if piece == '"':
-                at = _string_end(text, at)
-            yield "" if piece in "}]" else comma
-            yield text[start:at]
-            comma = ""
 
 
 def _comment_end(text: str, start: int) -> int:

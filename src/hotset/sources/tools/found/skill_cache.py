@@ -72,14 +72,6 @@ class SkillCache:
             write_atomically(self._path, hashlib.sha256(body).digest() + body)
 
 
-class _CachedTool(msgspec.Struct, array_like=True):
-    name: str
-    own_name: str
-    description: str
-    parameters: bytes
-    depends: tuple[str, ...]
-
-
 class _CachedSkill(msgspec.Struct, array_like=True):
     source: str
     stamp: str
@@ -89,7 +81,7 @@ class _CachedSkill(msgspec.Struct, array_like=True):
     folder: str
     name: str
     description: str
-    tools: tuple[_CachedTool, ...]
+    tools: tuple[Tool, ...]
 
 
 class _CachedScan(msgspec.Struct, array_like=True):
@@ -137,11 +129,7 @@ def _decode(raw: msgspec.Raw) -> SkillScan | None:
 def _decode_skill(kept: _CachedSkill) -> Skill:
     launch = Stdio(kept.command) if kept.command else None
     source = Source(kept.source, Origin.SKILL, launch, kept.stamp, shared=True, trusted=kept.trusted)
-    tools = (
-        Tool(each.name, kept.source, Origin.SKILL, each.own_name, each.description, each.parameters, depends=each.depends)
-        for each in kept.tools
-    )
-    return Skill(source, tuple(tools), Path(kept.folder), kept.name, kept.description)
+    return Skill(source, kept.tools, Path(kept.folder), kept.name, kept.description)
 
 
 def _encode(found: SkillScan) -> msgspec.Raw | None:
@@ -155,7 +143,7 @@ def _encode(found: SkillScan) -> msgspec.Raw | None:
             str(skill.folder),
             skill.name,
             skill.description,
-            tuple(_CachedTool(tool.name, tool.own_name, tool.description, tool.parameters, tool.depends) for tool in skill.tools),
+            skill.tools,
         )
         for skill in found.skills
     )

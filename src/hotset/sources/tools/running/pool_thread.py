@@ -12,7 +12,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,29 +29,30 @@ from hotset.sources.tools.running.session import ToolListing
 _log = logging.getLogger("hotset")
 
 _LINGER_SECONDS = 5.0  # after the last server ended: sources that are listed one after the other share what starts them
-_CLOSE_SECONDS = 10.0  # a shift takes up to five, and the supervisor two more
+_CLOSE_SECONDS = 10.0  # a pool takes up to five, and the supervisor two more
 
 _RUNNING = "running"
 
 
-@dataclass(frozen=True, slots=True)
-class ServerStatus:
-    """A process, or a connection to one elsewhere. Times are the pool's clock's."""
+class RunningServer(msgspec.Struct, frozen=True):
+    """A process that runs for tools, or a connection to one elsewhere."""
 
     source: str
     session: str
     """Empty where all sessions share it."""
     pid: int | None
-    bytes: int
-    """In memory, with all that it started; 0 where that cannot be known."""
+    """None for a connection to another machine."""
     since: float
+    """Of the pool's clock here; of the wall clock in `running_everywhere`. So is `last_used`."""
     calls: int
     last_used: float
     protocol: str
     """Of MCP; empty while it starts."""
     pinned: bool
-    changed: bool
-    """It said that its tools are others than they were when they were last listed."""
+    whose: str = ""
+    """Which hotset process it runs for, where another one tells of it."""
+    bytes: int = 0
+    """In memory, with all that it started; 0 where that cannot be known."""
 
 
 class ServerPoolThread:
@@ -82,38 +82,37 @@ class ServerPoolThread:
     def list_tools(self, source: Source, seconds: float | None = None) -> ToolListing:
         """What its source offers now; a process that was started for this alone is stopped again. Raises `ToolFailed`."""
         limit = self._tooling.list_seconds if seconds is None else seconds
-        return _result(self._submit(lambda shift: shift.list_tools(source, limit)))
+        return _result(self._submit(lambda pool: pool.list_tools(source, limit)))
 
     def call(
         self, source: Source, own_name: str, arguments: Mapping[str, Any], *, session: str = "", pinned: bool = False
     ) -> Returned:
         """Raises `ToolFailed`, which tells a model what to do. A tool that fails by itself returns so."""
-        return _result(self._submit(lambda shift: shift.call(source, own_name, arguments, session, pinned=pinned)))
+        return _result(self._submit(lambda pool: pool.call(source, own_name, arguments, session, pinned=pinned)))
 
     async def call_async(
         self, source: Source, own_name: str, arguments: Mapping[str, Any], *, session: str = "", pinned: bool = False
     ) -> Returned:
         """The same from an event loop. Where it is cancelled, the server is told that nobody waits any more."""
         return await asyncio.wrap_future(
-            self._submit(lambda shift: shift.call(source, own_name, arguments, session, pinned=pinned))
+            self._submit(lambda pool: pool.call(source, own_name, arguments, session, pinned=pinned))
         )
 
-    def running(self) -> Sequence[ServerStatus]:
+    def running(self) -> Sequence[RunningServer]:
         return tuple(
-            ServerStatus(
+            RunningServer(
                 source=server.source.name,
                 session=server.session_name,
-                pid=session.pid if session is not None else None,
-                bytes=memory_of(session.pid) if session is not None and session.pid is not None else 0,
+                pid=pid,
                 since=server.since,
                 calls=server.calls,
                 last_used=server.last_used,
-                protocol=session.protocol if session is not None else "",
+                protocol=server.session.protocol if server.session is not None else "",
                 pinned=server.pinned,
-                changed=session is not None and session.changed,
+                bytes=memory_of(pid) if pid is not None else 0,
             )
             for server in self._servers()
-            for session in (server.session,)
+            for pid in (server.session.connection.pid if server.session is not None else None,)
         )
 
     def loaded(self) -> frozenset[str]:
@@ -122,12 +121,12 @@ class ServerPoolThread:
 
     def changed(self) -> frozenset[str]:
         """The names of the sources that said, while they run, that their tools are others now; costs nothing."""
-        return frozenset(each.source.name for each in self._servers() if each.session is not None and each.session.changed)
+        return frozenset(each.source.name for each in self._servers() if each.has_news)
 
     def processes(self) -> frozenset[tuple[str, str, int | None]]:
         """Source, session and process of everything that runs; costs nothing."""
         return frozenset(
-            (each.source.name, each.session_name, each.session.pid if each.session is not None else None)
+            (each.source.name, each.session_name, each.session.connection.pid if each.session is not None else None)
             for each in self._servers()
         )
 
@@ -138,18 +137,18 @@ class ServerPoolThread:
     def end_session(self, session: str) -> None:
         """What ran for this session alone goes when it has answered what it was asked."""
         if self._servers():
-            _result(self._submit(lambda shift: _run_now(shift.end_session, session)))
+            _result(self._submit(lambda pool: _run_now(pool.end_session, session)))
 
     def stop(self, source_name: str) -> None:
         """At once, also in the middle of a call; its next call starts it anew, however often it failed before."""
         self._past.pop(source_name, None)
         if self._servers():
-            _result(self._submit(lambda shift: shift.stop(source_name)))
+            _result(self._submit(lambda pool: pool.stop(source_name)))
 
     def tend(self) -> None:
         """Stops what nobody has used for too long; it is done by itself, too."""
         if self._servers():
-            _result(self._submit(lambda shift: _run_now(shift.tend)))
+            _result(self._submit(lambda pool: _run_now(pool.tend)))
 
     def close(self) -> None:
         """Ends every server, within a few seconds. May be called again."""
@@ -166,7 +165,7 @@ class ServerPoolThread:
         work = self._work
         if work is None or os.getpid() != self._pid:
             return ()
-        return tuple(server for server in work.shift.servers() if not server.has_ended)
+        return tuple(server for server in work.pool.servers() if not server.has_ended)
 
     def _submit(self, ask: Callable[[ServerPool], Coroutine[Any, Any, _Made]]) -> concurrent.futures.Future[_Made]:
         if os.getpid() != self._pid:
@@ -175,14 +174,14 @@ class ServerPoolThread:
             if self._is_closed:
                 raise MemoryClosed("the tools are closed; open hotset anew")
             if self._work is None:
-                self._work = _Work(self._make_shift, self._may_end, self._linger)
+                self._work = _Work(self._make_pool, self._may_end, self._linger)
             work = self._work
             work.waiting += 1
-            future = asyncio.run_coroutine_threadsafe(ask(work.shift), work.loop)
+            future = asyncio.run_coroutine_threadsafe(ask(work.pool), work.loop)
         future.add_done_callback(lambda _: self._answered(work))
         return future
 
-    def _make_shift(self) -> ServerPool:
+    def _make_pool(self) -> ServerPool:
         return ServerPool(self._tooling, self._project, self._clock, self._past, self._listed)
 
     def _answered(self, work: _Work) -> None:
@@ -192,7 +191,7 @@ class ServerPoolThread:
     def _may_end(self, work: _Work) -> bool:
         """Nobody waits, and from now on nobody else will give it anything to do."""
         with self._lock:
-            if work.waiting == 0 and work.shift.is_empty and self._work is work:
+            if work.waiting == 0 and work.pool.is_empty and self._work is work:
                 self._work = None
             return self._work is not work
 
@@ -203,7 +202,7 @@ class _Work:
     def __init__(self, make: Callable[[], ServerPool], may_end: Callable[[_Work], bool], linger: float) -> None:
         self.waiting = 0
         self.loop: asyncio.AbstractEventLoop
-        self.shift: ServerPool
+        self.pool: ServerPool
         self._make = make
         self._may_end = may_end
         self._linger = linger
@@ -221,7 +220,7 @@ class _Work:
         asyncio.run(self._work())
 
     async def _work(self) -> None:
-        self.loop, self.shift, self._ended = asyncio.get_running_loop(), self._make(), asyncio.Event()
+        self.loop, self.pool, self._ended = asyncio.get_running_loop(), self._make(), asyncio.Event()
         self.loop.set_exception_handler(_log_fault)
         self._ready.set()
         over = asyncio.create_task(self._until_over())
@@ -229,11 +228,11 @@ class _Work:
         await asyncio.wait([over, ended], return_when=asyncio.FIRST_COMPLETED)
         over.cancel()
         ended.cancel()
-        await self.shift.close()
+        await self.pool.close()
 
     async def _until_over(self) -> None:
         while True:
-            await self.shift.until_empty()
+            await self.pool.until_empty()
             await asyncio.sleep(self._linger)
             if self._may_end(self):
                 return
@@ -264,24 +263,6 @@ def _result(future: concurrent.futures.Future[_Made]) -> _Made:
         raise
 
 
-class RunningServer(msgspec.Struct, frozen=True):
-    """A process that runs for tools, as its hotset process told it when it was last used."""
-
-    source: str
-    session: str
-    pid: int | None
-    """None for a connection to another machine."""
-    since: float
-    calls: int
-    last_used: float
-    protocol: str
-    pinned: bool
-    whose: str
-    """Which hotset process it runs for."""
-    bytes: int = 0
-    """In memory, now."""
-
-
 class RunningFile:
     """This process's own. Written when something was used; what stopped since is known by its absence."""
 
@@ -295,21 +276,10 @@ class RunningFile:
         told = pool.processes()
         if told == self._told:
             return
-        running = pool.running()
         ago = time.time() - time.monotonic()
         rows = [
-            RunningServer(
-                source=each.source,
-                session=each.session,
-                pid=each.pid,
-                since=ago + each.since,
-                calls=each.calls,
-                last_used=ago + each.last_used,
-                protocol=each.protocol,
-                pinned=each.pinned,
-                whose=self._whose,
-            )
-            for each in running
+            msgspec.structs.replace(each, since=ago + each.since, last_used=ago + each.last_used, whose=self._whose, bytes=0)
+            for each in pool.running()
         ]
         private_folder(self._path.parent)
         write_atomically(self._path, msgspec.json.encode(rows))

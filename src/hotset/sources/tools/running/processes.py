@@ -158,7 +158,8 @@ class Supervisor:
 
 
 class ServerProcess:
-    """A `Channel` to a process: one message a line. Made by a `Supervisor`."""
+    """A process that is spoken to by pipe, one message a line. Made by a `Supervisor`, and used from one event loop: one task
+    receives, any number send."""
 
     def __init__(self, program: str, *, when_gone: Callable[[ServerProcess], None]) -> None:
         self._program = program
@@ -183,6 +184,8 @@ class ServerProcess:
         return self._messages.garbage
 
     async def send(self, message: bytes) -> None:
+        """One JSON-RPC message, without a newline in it. Returns when the server has room for more; raises `ServerGone` when
+        nothing reads it."""
         if self._stdin is not None and not self._stdin.is_closing():
             self._stdin.write(message + b"\n")
             await self._room.wait()
@@ -190,6 +193,7 @@ class ServerProcess:
             raise ServerGone(f"{self._program!r} has ended; it can be started again")
 
     async def receive(self) -> bytes | None:
+        """The next message, in the order in which they were sent; None when the server ended, and from then on."""
         message = await self._messages.next()
         if message is None and self._closing is None:  # why it ended is known a moment later
             with suppress(TimeoutError):
@@ -199,11 +203,13 @@ class ServerProcess:
         return message
 
     async def close(self) -> None:
+        """Ends the server and everything it started; may be called again. A `receive` that waits gets None."""
         if self._closing is None:
             self._closing = self._loop.create_task(self._end())
         await asyncio.shield(self._closing)
 
     def last_words(self) -> str:
+        """The tail of what it wrote to stderr, at most 2,000 characters, for a message about its end; empty if there is none."""
         why = self._trouble or ("" if self._closing else self._reaper.why())
         said = self._tail.text()[-(_LAST_WORDS - len(why) - 1) :]
         return "\n".join(filter(None, (said, why)))

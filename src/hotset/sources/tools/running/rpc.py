@@ -11,7 +11,8 @@ from typing import Any, Protocol
 import msgspec
 
 from hotset.errors import ToolFailed
-from hotset.sources.tools.running.pipes import Channel, ServerGone
+from hotset.sources.tools.running.pipes import ServerGone
+from hotset.sources.tools.running.processes import ServerProcess
 
 MODERN = "2026-07-28"
 """Since when every request carries all there is to know, and nothing is agreed upon before."""
@@ -91,7 +92,7 @@ class RpcMessage(msgspec.Struct):
 class Rpc:
     """A `Connection` over a channel. Made inside a running event loop."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: ServerProcess) -> None:
         self.changed = False
         self._channel = channel
         self._ids = itertools.count(1)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import exp
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hotset.errors import ToolFailed
 from hotset.index.breaker import Breaker
@@ -95,17 +95,22 @@ class PooledServer:
         return self.starting.result() if is_started else None
 
     @property
+    def has_news(self) -> bool:
+        """It said that its tools are others than they were when they were last listed."""
+        return self.session is not None and self.session.connection.changed
+
+    @property
     def has_ended(self) -> bool:
-        return self.session is not None and self.session.gone
+        return self.session is not None and self.session.connection.gone
 
     def last_words(self) -> str:
-        return self.session.last_words() if self.session is not None else ""
+        return self.session.connection.last_words() if self.session is not None else ""
 
     async def close(self) -> None:
         self.starting.cancel()
         await asyncio.wait([self.starting])
         if self.session is not None:
-            await self.session.close()
+            await self.session.connection.close()
 
 
 class ServerPool:
@@ -152,7 +157,7 @@ class ServerPool:
             server.calls += 1
             past = self._past_of(source)
             past.use = count_use(past.use, self._clock())
-            if self._listed is not None and source.origin is Origin.SERVER and (session.changed or not server.was_listed):
+            if self._listed is not None and source.origin is Origin.SERVER and (server.has_news or not server.was_listed):
                 listed = await session.list_tools(self._tooling.list_seconds)
                 await asyncio.to_thread(self._listed, source, listed, own_name)
                 server.was_listed = True
@@ -165,14 +170,14 @@ class ServerPool:
         running = [
             each for each in self._servers.values() if each.source.name == source.name and each.source.stamp == source.stamp
         ]
-        server = max(running, key=lambda each: each.session is not None and each.session.changed, default=None)
+        server = max(running, key=lambda each: each.has_news, default=None)
         try:
             async with asyncio.timeout(seconds):
                 return await self._using(
                     source, server.session_name if server else "", seconds, lambda _, session: session.list_tools(seconds)
                 )
         except TimeoutError:
-            raise ToolFailed(_unlisted(source, seconds)) from None
+            raise ToolFailed(f"{source.name} did not tell its tools in {seconds:g} s.{ADVICE}") from None
 
     def end_session(self, session_name: str) -> None:
         """What ran for this session alone goes when it has answered."""
@@ -220,7 +225,7 @@ class ServerPool:
             except NotDelivered as error:
                 self._dismiss(server)
                 if is_last:
-                    raise ToolFailed(_out_of_reach(source, error)) from None
+                    raise ToolFailed(f"{source.name} is out of reach: {error}.{ADVICE}") from None
             except ServerGone as error:
                 self._dismiss(server)
                 raise ToolFailed(_broke_off(source, error, server.last_words())) from None
@@ -240,7 +245,9 @@ class ServerPool:
         """Shared by all who wait for it; whoever stops waiting does not stop it."""
         done, _ = await asyncio.wait([server.starting], timeout=seconds)
         if not done:
-            raise ToolFailed(_slow_start(server.source, seconds))
+            raise ToolFailed(
+                f"{server.source.name} was not ready after {seconds:g} s and is still starting: call it again in a while.{ADVICE}"
+            )
         if server.starting.cancelled():
             raise ToolFailed(f"{server.source.name} was stopped before it had started; call it again.")
         if isinstance(error := server.starting.exception(), ToolFailed):
@@ -384,10 +391,6 @@ class ServerPool:
 _Made = TypeVar("_Made")
 
 
-def _out_of_reach(source: Source, error: ToolFailed) -> str:
-    return f"{source.name} is out of reach: {error}.{ADVICE}"
-
-
 def _broke_off(source: Source, error: ToolFailed, words: str) -> str:
     return (
         f"{source.name} broke off in the middle of the call: {error}. It was not called again, since it may have done its work "
@@ -400,14 +403,6 @@ def _too_slow(source: Source, seconds: float) -> str:
         f"{source.name} did not answer in {seconds:g} s and was told to stop, which it may not have done: find out before you "
         "call it again, and ask for less at once. `hotset tools status` shows a person whether it still runs."
     )
-
-
-def _slow_start(source: Source, seconds: float) -> str:
-    return f"{source.name} was not ready after {seconds:g} s and is still starting: call it again in a while.{ADVICE}"
-
-
-def _unlisted(source: Source, seconds: float) -> str:
-    return f"{source.name} did not tell its tools in {seconds:g} s.{ADVICE}"
 
 
 def _resting(source: Source, past: StartHistory) -> str:
@@ -429,17 +424,6 @@ def _sealed(source: Source, words: str) -> str:
     return seal(words, known).text[-_LONGEST_WORDS:]
 
 
-class Evictable(Protocol):
-    """What is asked of a process that may have to go."""
-
-    @property
-    def is_idle(self) -> bool:
-        """Nobody waits for it, and nobody pinned it."""
-
-    @property
-    def last_used(self) -> float: ...
-
-
 def count_use(use: UsageRate, now: float) -> UsageRate:
     return UsageRate(use.rate * exp(-max(0.0, now - use.at) / _HOUR) + 1, now)
 
@@ -449,10 +433,7 @@ def patience(use: UsageRate, idle_seconds: float) -> float:
     return idle_seconds * (1 + (_LONGEST - 1) * min(1.0, use.rate / _OFTEN))
 
 
-_Process = TypeVar("_Process", bound=Evictable)
-
-
-def to_make_room(processes: Iterable[_Process], limit: int) -> list[_Process]:
+def to_make_room(processes: Iterable[PooledServer], limit: int) -> list[PooledServer]:
     """Those that have to go so that no more than the limit are left: the ones that were not used for longest.
 
     Never one that is in use. So there may be fewer of them than it would take.

@@ -88,7 +88,7 @@ class McpSession:
 
     def __init__(self, source: Source, connection: RpcConnection, greeted: _Greeted) -> None:
         self._source = source
-        self._connection = connection
+        self.connection = connection
         self._greeted = greeted
         self._mirrors: dict[str, Mirrors] = {}
 
@@ -96,23 +96,9 @@ class McpSession:
     def protocol(self) -> str:
         return self._greeted.protocol
 
-    @property
-    def pid(self) -> int | None:
-        return self._connection.pid
-
-    @property
-    def gone(self) -> bool:
-        """It ended, or forgot us: whoever calls it now hears `NotDelivered`."""
-        return self._connection.gone
-
-    @property
-    def changed(self) -> bool:
-        """It said that its tools are others than they were when they were last listed."""
-        return self._connection.changed
-
     async def list_tools(self, seconds: float) -> ToolListing:
         """All that it offers, within bounds. What the protocol does not let be a tool is left out."""
-        self._connection.changed = False
+        self.connection.changed = False
         tools: dict[str, Tool] = {}
         async with _within(seconds):
             async for each in self._told(seconds):
@@ -132,12 +118,6 @@ class McpSession:
                 raise
             except RpcRefused as error:
                 return _failure(str(error))
-
-    def last_words(self) -> str:
-        return self._connection.last_words()
-
-    async def close(self) -> None:
-        await self._connection.close()
 
     async def _told(self, seconds: float) -> AsyncIterator[_ListedTool]:
         cursor, seen, size = "", set[str](), 0
@@ -198,7 +178,7 @@ class McpSession:
     ) -> bytes:
         if self.protocol == MODERN:
             params = {**params, "_meta": _ENVELOPE}
-        return await self._connection.ask(method, params, seconds, headers)
+        return await self.connection.ask(method, params, seconds, headers)
 
 
 class _Greeted(msgspec.Struct, frozen=True):
