@@ -2,7 +2,7 @@
 
 Two weights. A *flag* keeps the tool from being used until a person has looked at it: characters that hide something, and words
 that reach for secrets, for another tool's behaviour, or for the person's back; of these no honest description was found that has
-one (tests/sources/tools/test_suspicion.py keeps the nearest misses). A *warning* is shown wherever a person looks at the tool:
+one (tests/text/test_suspicion.py keeps the nearest misses). A *warning* is shown wherever a person looks at the tool:
 honest servers say such things too, only seldom.
 
 No list of words stops somebody who writes new ones. That is what pins, namespaces, provenance and rules are for; this is the
