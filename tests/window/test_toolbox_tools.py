@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hotset import tokens
 from hotset.errors import Malformed
-from hotset.window.toolbox_tools import TOOLBOX_SPECS, Sought, Wanted, parse_direct, parse_find, parse_use
+from hotset.window.toolbox_tools import TOOLBOX_SPECS, FindCall, UseCall, parse_direct, parse_find, parse_use
 from hotset.window.tools import SPECS
 
 
@@ -29,11 +29,11 @@ def test_both_are_at_most_200_tokens_of_schema_and_all_five_650():
 @pytest.mark.parametrize(
     ("fields", "sought"),
     [
-        ({"query": "open an issue"}, Sought("open an issue")),
-        ({"query": "x", "limit": 3}, Sought("x", 3)),
-        ({"query": "x", "limit": "500"}, Sought("x", 20)),
-        ({"query": "x", "limit": -1}, Sought("x", 1)),
-        ({"task": "x", "server": "github"}, Sought("x", only=("github",))),
+        ({"query": "open an issue"}, FindCall("open an issue")),
+        ({"query": "x", "limit": 3}, FindCall("x", 3)),
+        ({"query": "x", "limit": "500"}, FindCall("x", 20)),
+        ({"query": "x", "limit": -1}, FindCall("x", 1)),
+        ({"task": "x", "server": "github"}, FindCall("x", only=("github",))),
     ],
 )
 def test_what_is_looked_for(fields, sought):
@@ -43,16 +43,16 @@ def test_what_is_looked_for(fields, sought):
 @pytest.mark.parametrize(
     ("fields", "wanted"),
     [
-        ({"name": "a__b", "arguments": {"x": 1}}, Wanted("a__b", {"x": 1})),
-        ({"name": "a__b", "arguments": '{"x": 1}'}, Wanted("a__b", {"x": 1})),
-        ({"name": "a__b", "arguments": '"{\\"x\\": 1}"'}, Wanted("a__b", {"x": 1})),
-        ({"name": "a__b"}, Wanted("a__b", {})),
-        ({"name": "a__b", "arguments": None}, Wanted("a__b", {})),
-        ({"name": "a__b", "x": 1}, Wanted("a__b", {"x": 1})),
-        ({"tool_name": " a__b ", "args": {"x": 1}}, Wanted("a__b", {"x": 1})),
-        ({"name": "a__b", "arguments": [1]}, Wanted("a__b", "[1]")),
-        ({"name": "a__b", "arguments": "no json"}, Wanted("a__b", "no json")),
-        ({"name": "a__b", "arguments": {"name": "n", "arguments": {}}}, Wanted("a__b", {"name": "n", "arguments": {}})),
+        ({"name": "a__b", "arguments": {"x": 1}}, UseCall("a__b", {"x": 1})),
+        ({"name": "a__b", "arguments": '{"x": 1}'}, UseCall("a__b", {"x": 1})),
+        ({"name": "a__b", "arguments": '"{\\"x\\": 1}"'}, UseCall("a__b", {"x": 1})),
+        ({"name": "a__b"}, UseCall("a__b", {})),
+        ({"name": "a__b", "arguments": None}, UseCall("a__b", {})),
+        ({"name": "a__b", "x": 1}, UseCall("a__b", {"x": 1})),
+        ({"tool_name": " a__b ", "args": {"x": 1}}, UseCall("a__b", {"x": 1})),
+        ({"name": "a__b", "arguments": [1]}, UseCall("a__b", "[1]")),
+        ({"name": "a__b", "arguments": "no json"}, UseCall("a__b", "no json")),
+        ({"name": "a__b", "arguments": {"name": "n", "arguments": {}}}, UseCall("a__b", {"name": "n", "arguments": {}})),
     ],
 )
 def test_what_is_to_be_called(fields, wanted):
@@ -67,9 +67,9 @@ def test_what_says_nothing_is_told_what_to_send(arguments):
 
 
 def test_a_tool_that_is_called_by_its_name_gets_its_arguments_as_they_are():
-    assert parse_direct("a__b", b'{"name": "n"}') == Wanted("a__b", {"name": "n"})
-    assert parse_direct("a__b", b"") == Wanted("a__b", {})
-    assert parse_direct("a__b", b"half of {") == Wanted("a__b", "half of {")
+    assert parse_direct("a__b", b'{"name": "n"}') == UseCall("a__b", {"name": "n"})
+    assert parse_direct("a__b", b"") == UseCall("a__b", {})
+    assert parse_direct("a__b", b"half of {") == UseCall("a__b", "half of {")
 
 
 _json = st.recursive(

@@ -15,10 +15,8 @@ from hotset.nouns.message import Request
 from hotset.nouns.page import ROOT, Chain, Page
 from hotset.nouns.turn import Event, Node, Reference, Turn
 from hotset.nouns.window import WHOLE, Cause, Form, Hidden, Shown, Spot, Table
-from hotset.runtime import deferring
 from hotset.runtime.calibrating import ratio_at
-from hotset.runtime.offering import beginning, kept_offer
-from hotset.runtime.using import USED
+from hotset.sources.tools import USED, beginning, found_by, kept_offer
 from hotset.store.port import Store, Where
 from hotset.window.ghosts import beside
 from hotset.window.tools import OUR_TOOLS
@@ -182,7 +180,7 @@ def _ours(store: Store, turn: Turn, line: Sequence[Node], asked: Request) -> Ite
     chains = beginning((node.chain, node.role, node.aside) for node in line)
     _, offer = kept_offer(chains, store, turn.ref) if chains else (ROOT, None)
     yield from (spec.name for spec in beside(offer.tools if offer else (), asked.tools))
-    yield from deferring.found_by(turn.ref, [node.chain for node in line], store)
+    yield from found_by(turn.ref, [node.chain for node in line], store)
 
 
 def _open_request(store: Store, turn: Turn, dialects: Dialects) -> Request | None:

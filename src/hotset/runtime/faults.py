@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from hotset import tokens
+from hotset.dialects.images import can_see
 from hotset.dialects.port import Dialect, OwnCall, Round
 from hotset.errors import Malformed
 from hotset.nouns.deposit import Deposit
@@ -20,11 +21,9 @@ from hotset.runtime import recall
 from hotset.runtime.bounded import SessionQueue
 from hotset.runtime.follower import Follower
 from hotset.runtime.lines import weigh
-from hotset.runtime.offering import Ours, ours
 from hotset.runtime.planning import Prepared
-from hotset.runtime.seeing import sees
-from hotset.runtime.using import Asked, Using
 from hotset.sources.memory import is_memory_id, read_deposits
+from hotset.sources.tools import OwnToolNames, PendingCall, ToolCalls, own_tool_names
 from hotset.store.port import Store
 from hotset.window.deferring import words_for
 from hotset.window.ledger import prompt_of
@@ -56,10 +55,10 @@ class Faults:
     bounded: SessionQueue
     follower: Follower | None = None
     """Has the index, once there is one."""
-    using: Using | None = None
+    using: ToolCalls | None = None
     """The toolbox, where there is one."""
     patience: float = 1.0
-    ours: Ours = field(init=False)
+    ours: OwnToolNames = field(init=False)
     """The tools that we answer."""
     outgoing: Request = field(init=False)
     """The request of the latest round."""
@@ -88,7 +87,7 @@ class Faults:
 
     def __post_init__(self) -> None:
         self.outgoing = self.prepared.outgoing
-        self.ours = ours(self.prepared.specs, self.prepared.request, self.using.tools if self.using else None)
+        self.ours = own_tool_names(self.prepared.specs, self.prepared.request, self.using.tools if self.using else None)
 
     async def next_body(self, asked: Round, here: Place, now: float) -> bytes | None:
         """The request that answers a round; None where the turn is over with it."""
@@ -197,7 +196,7 @@ class Faults:
     async def _result(self, call: OwnCall, room: int, here: Place, now: float) -> Answer:
         try:
             if call.name not in OUR_TOOLS and self.using is not None:
-                return await self.using.answer(Asked(call, room, here, now))
+                return await self.using.answer(PendingCall(call, room, here, now))
             self.faults += 1
             wanted, got = await self.bounded.run(self._bring_back, call, room, here)
         except Malformed as error:
@@ -215,7 +214,7 @@ class Faults:
         wanted = parse_call(call.name, call.arguments)
         index = self.follower.index if self.follower else None
         asked = replace(wanted, max_tokens=min(wanted.max_tokens, room))
-        sees_images = sees(self.outgoing.model) and self.dialect.carries_images
+        sees_images = can_see(self.outgoing.model) and self.dialect.carries_images
         return wanted, recall.answer(asked, self.store, here, index=index, sees=sees_images, patience=self.patience)
 
     def _tell(self, call: OwnCall, wanted: Retrieval | None, got: Retrieved | None, here: Place, now: float) -> None:

@@ -25,17 +25,13 @@ from hotset.runtime.bounded import Bounded
 from hotset.runtime.follower import Follower, Gister
 from hotset.runtime.keeper import Keeper
 from hotset.runtime.ledger import SUMMARISED, SUMMARY_FAILED, Births, Metrics, empty_ledger, metrics
-from hotset.runtime.offering import Tools
 from hotset.runtime.planning import Planner
 from hotset.runtime.prefetching import Prefetcher, Prefetches
 from hotset.runtime.summarising import Summariser
 from hotset.runtime.summary_model import ask_about
-from hotset.runtime.toolbox import Toolbox
-from hotset.runtime.toolbox_index import open_finding
-from hotset.runtime.unheard import Unheard
 from hotset.runtime.watch import Watch, event_of, raised_lately
 from hotset.sources.memory import EpisodeWriter, MemorySource, MemoryUpkeep, Reminders
-from hotset.sources.tools.sweeping import CYCLE
+from hotset.sources.tools import CYCLE, LostReplies, Toolbox, ToolLibrary
 from hotset.store.port import Store
 from hotset.upstream.port import Wire
 from hotset.window.ledger import Ledger
@@ -93,9 +89,9 @@ class Machine:
     dialects: Dialects = field(default_factory=lambda: DIALECTS)
     tally: Tally = field(default_factory=Tally)
     bounded: Bounded = field(default_factory=Bounded)
-    toolbox: Tools | None = None
+    toolbox: ToolLibrary | None = None
     """Where there is one, its tools are offered beside the client's."""
-    unheard: Unheard = field(default_factory=Unheard)
+    unheard: LostReplies = field(default_factory=LostReplies)
     background: Background = field(init=False)
     gister: Gister = field(init=False)
     follower: Follower = field(init=False)
@@ -119,7 +115,7 @@ class Machine:
         self.follower = Follower(opening, self.keeper, self.background)
         self.keeper.pages_came = self._pages_came
         self.prefetcher = Prefetcher(lambda: self.follower.index, patience=self.config.patience)
-        self.memories = MemorySource(self.config, self._opened, lambda: self.follower.index, self.clock)
+        self.memories = MemorySource(self.config, partial(_opened, self.keeper), lambda: self.follower.index, self.clock)
         chosen, patience = self.config.memory, self.config.patience
         reminds = chosen.enabled and chosen.offer and not self.config.off
         self.reminding = Reminders(self.memories, chosen, patience=patience) if reminds else None
@@ -142,7 +138,7 @@ class Machine:
         config: Config,
         open_store: Callable[[], Store],
         wire: Wire,
-        toolbox: Tools | None = None,
+        toolbox: ToolLibrary | None = None,
         *,
         whose: str = "hotset up",
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -151,7 +147,7 @@ class Machine:
     ) -> Machine:
         keeper = Keeper(open_store, time.monotonic, config.patience)
         keeper.open()
-        tools = toolbox or _toolbox(config, whose)
+        tools = toolbox or _toolbox(config, keeper, whose)
         bounded = bounded or Bounded(patience=config.patience)
         machine = cls(config, wire, keeper, clock, sleep, bounded=bounded, toolbox=tools)
         machine.gister.nudge()  # what the last run did not get to
@@ -217,19 +213,13 @@ class Machine:
         self.follower.nudge()
         self.rememberer.nudge()
 
-    def _opened(self) -> Store:
-        if self.keeper.store is None:
-            raise StoreFailed(self.keeper.trouble or "the store is not open")
-        return self.keeper.store
-
     async def _tend(self, toolbox: Toolbox) -> None:
         """Makes the toolbox ready while nobody waits, and lets tools go that nobody uses any more."""
         await asyncio.to_thread(toolbox.warm)
         while True:
             await asyncio.sleep(CYCLE)
-            store = self.keeper.store
-            if store is not None:
-                await asyncio.to_thread(toolbox.tend, store)
+            if self.keeper.store is not None:
+                await asyncio.to_thread(toolbox.tend)
 
     async def _raise(self, event: Event) -> None:
         store = self.keeper.store
@@ -242,8 +232,14 @@ class Machine:
         self.tally.bypassed += 1
 
 
-def _toolbox(config: Config, whose: str) -> Toolbox | None:
+def _opened(keeper: Keeper) -> Store:
+    if keeper.store is None:
+        raise StoreFailed(keeper.trouble or "the store is not open")
+    return keeper.store
+
+
+def _toolbox(config: Config, keeper: Keeper, whose: str) -> Toolbox | None:
     """Opens nothing yet. What is used is told with the turn that used it."""
     if not config.tooling.enabled:
         return None
-    return Toolbox(config, partial(open_finding, embedding=config.embedding), whose=whose)
+    return Toolbox(config, partial(_opened, keeper), whose=whose)

@@ -27,13 +27,12 @@ from hotset.nouns.price import Price, Prices
 from hotset.nouns.window import WHOLE, Hidden, Line, Plan, Sent, Spot, Table
 from hotset.runtime.bounded import check
 from hotset.runtime.calibrating import Calibrations
-from hotset.runtime.deferring import Deferrals
 from hotset.runtime.lines import Linked, Scales
-from hotset.runtime.offering import NOTHING, Decided, Offer, Offering, Opening, Tools, weigh
 from hotset.runtime.prefetching import Prefetched, Prefetcher, Scene, is_new_prompt, place_behind, reply_answered
 from hotset.runtime.resuming import Resuming
 from hotset.runtime.words import Words
 from hotset.sources.memory import PlacedReminder, Reminders
+from hotset.sources.tools import NOTHING, Deferrals, OfferDecision, SessionOpening, ToolLibrary, ToolOffer, ToolOffers, weigh
 from hotset.store.port import Store
 from hotset.window.arguments import spoken
 from hotset.window.deferring import ANCHOR, at_once, deferring
@@ -122,7 +121,7 @@ class Prepared:
     """What is told of earlier work with its prompt, for the first time."""
     specs: tuple[ToolSpec, ...] = ()
     """Our tools, as they stand beside the client's."""
-    decided: Decided = field(default_factory=Decided)
+    decided: OfferDecision = field(default_factory=OfferDecision)
     """What its session may call from the toolbox."""
     knobs: Knobs = field(default_factory=Knobs)
     deferred: bool = False
@@ -188,7 +187,7 @@ class _Toolset:
     specs: tuple[ToolSpec, ...] = ()
     spelled: Mapping[Chain, Hidden] = field(default_factory=dict)
     """Answers of earlier searches for tools, in words that this provider understands."""
-    decided: Decided = field(default_factory=Decided)
+    decided: OfferDecision = field(default_factory=OfferDecision)
     deferred: bool = False
     """Tools that are found can be called by their own names."""
 
@@ -207,11 +206,11 @@ class Planner:
         *,
         summaries: Summaries = _no_summaries,
         prefetcher: Prefetcher | None = None,
-        tools: Tools | None = None,
+        tools: ToolLibrary | None = None,
         reminding: Reminders | None = None,
     ) -> None:
         self._config = config
-        self.offering = Offering(tools, config.tooling.ghosts, config.patience)
+        self.offering = ToolOffers(tools, config.tooling.ghosts, config.patience)
         self.deferrals = Deferrals(config)
         self._prefetcher = prefetcher if config.knobs_for("").prefetch.mode is not Prefetching.OFF else None
         self._reminding = reminding
@@ -402,10 +401,10 @@ class Planner:
         request, dialect, store = case.request, case.dialect, case.store
         if not case.offered:
             note = self.offering.brought(case.links[-1].chain, case.now) if case.brought else None
-            return _Toolset(decided=Decided(notes=(note,) if note is not None else ()))
+            return _Toolset(decided=OfferDecision(notes=(note,) if note is not None else ()))
         sent = case.table.sent.time if case.table.sent else None
         allowed = self.deferrals.allowed(request, dialect, case.upstream)
-        opening = Opening(request, case.links, case.opens, sent, case.now, case.price, case.own, case.knobs, allowed)
+        opening = SessionOpening(request, case.links, case.opens, sent, case.now, case.price, case.own, case.knobs, allowed)
         decided = self.offering.of(opening, store)
         specs = _offered(request, dialect, decided.offer)
         deferred = decided.offer.deferred and allowed and any(spec.name == FIND for spec in specs)
@@ -537,7 +536,7 @@ def _ahead(prefetcher: Prefetcher, scene: Scene, table: Table, knobs: Prefetch) 
     return prefetcher.raced(answered.chain, scene, knobs) if answered is not None else None
 
 
-def _offered(request: Request, dialect: Dialect, offer: Offer) -> tuple[ToolSpec, ...]:
+def _offered(request: Request, dialect: Dialect, offer: ToolOffer) -> tuple[ToolSpec, ...]:
     """Our tools for this request; those of the toolbox only where there is room for all of them."""
     specs = (*SPECS, *beside(offer.tools, request.tools))
     return specs if offer is NOTHING or dialect.injectable(request, [spec.name for spec in specs]) else SPECS

@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable
 
 from hotset import tokens
+from hotset.dialects.images import fitting_images
 from hotset.errors import HotsetError, NotFound
 from hotset.index.port import Index
 from hotset.nouns.memory import MemoryId, Standing
 from hotset.nouns.retrieval import Place, Range, Retrieval, Retrieve, Retrieved, Search
 from hotset.nouns.turn import Event
-from hotset.runtime.seeing import seen_again
 from hotset.sources.history.answers import cut_text, fit_answer, search_pages, show_pages, show_turns
 from hotset.sources.history.lookup import NothingFound, look_up
 from hotset.sources.history.search import Deadline
@@ -66,7 +66,7 @@ def answer(
                 made = cut_text(*remembered, call.how, call.max_tokens, count)
             case Retrieve():
                 choice = look_up(call, store, here, deadline, index)
-                images = seen_again(choice.pages, store, call.max_tokens) if sees else {}
+                images = fitting_images(choice.pages, store.content, call.max_tokens, tokens.image) if sees else {}
                 made = show_pages(call, choice, store, here, count, images=images)
             case Search():
                 made = search_pages(call, store, here, deadline, index, count=count)

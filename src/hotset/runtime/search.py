@@ -9,11 +9,11 @@ from hotset.errors import HotsetError
 from hotset.nouns.finding import Entry, EntryId, Hits, SearchHit, Sort
 from hotset.nouns.memory import MemoryKind
 from hotset.nouns.page import Page
-from hotset.runtime.toolbox import Toolbox
+from hotset.nouns.tool import UNLIKELY
 from hotset.sealing import seal
 from hotset.sources.history import PageHits
 from hotset.sources.memory import MemorySource
-from hotset.sources.tools.likelihood import UNLIKELY
+from hotset.sources.tools import Toolbox
 from hotset.store.port import Store
 from hotset.text.clip import clip_prose
 

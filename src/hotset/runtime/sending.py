@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
+from hotset.dialects.images import can_see
 from hotset.dialects.port import Dialect, Round, TurnView
 from hotset.errors import HotsetError
 from hotset.nouns.bill import Bill
@@ -24,13 +25,11 @@ from hotset.runtime.bounded import Crowded, Late, SessionQueue
 from hotset.runtime.checkpoints import note_checkpoints
 from hotset.runtime.faults import Faults, summed
 from hotset.runtime.machine import Machine
-from hotset.runtime.offering import prompt_in
 from hotset.runtime.planning import Forbidden, Prepared, Unplanned
 from hotset.runtime.prefetching import Prefetches, judged_event, offered_event
 from hotset.runtime.record import KEEPING, Record
-from hotset.runtime.seeing import sees
-from hotset.runtime.using import Using
 from hotset.sources.memory import PlacedReminder
+from hotset.sources.tools import ToolCalls, prompt_in
 from hotset.store.port import Store
 from hotset.window.price import price_of
 from hotset.window.repeats import NO_REPEATS, Repeats, repeats
@@ -291,18 +290,18 @@ class Sending:
         first = next((each.chain for each in link(ROOT, request.messages) if not each.message.aside), "")
         return self.machine.bounded.of(clients.session_key(self.call.headers) or request.previous or first)
 
-    def _using(self, prepared: Prepared, agent: str) -> Using | None:
+    def _using(self, prepared: Prepared, agent: str) -> ToolCalls | None:
         tools = self.machine.planner.offering.tools
         if tools is None or not prepared.decided.offer.tools:
             return None
-        return Using(
+        return ToolCalls(
             tools,
             self._kept,
             self.record.at_once,
             prepared.knobs,
             agent,
             prompt_in(prepared.links),
-            sees(prepared.request.model),
+            can_see(prepared.request.model),
             frozenset(tool.name for tool in prepared.request.tools),
             deferred=prepared.deferred,
             offered={spec.name: spec for spec in prepared.specs},

@@ -40,15 +40,19 @@ class StoredValue(Generic[_Value]):
         self._store = store
         self._key = key
         self._old_file = old_file
-        self._known: tuple[int, _Value] | None = None
+        self._known: tuple[int, int, _Value] | None = None
+        """The store's version, the note's version and the value."""
 
     def read(self) -> _Value:
-        """Raises a `HotsetError` where the store cannot be read."""
-        store = self._store()
+        """The same object while it is unchanged. Raises a `HotsetError` where the store cannot be read."""
+        store, known = self._store(), self._known
         version = store.version()
-        if self._known is None or self._known[0] != version:
-            self._known = version, self._decoded(self._note(store))
-        return self._known[1]
+        if known is None or known[0] != version:
+            note = self._note(store)
+            number = note.version if note is not None else 0
+            is_same = known is not None and known[1] == number
+            self._known = known = version, number, known[2] if known and is_same else self._decoded(note)
+        return known[2]
 
     def write(self, value: _Value, now: float) -> None:
         """Whatever it was before. Durable when it returns; raises a `HotsetError`."""

@@ -19,7 +19,7 @@ from hotset.nouns.remembering import Remembering
 from hotset.nouns.tool import Tooling
 from hotset.runtime.bounded import Bounded
 from hotset.runtime.machine import Machine
-from hotset.runtime.offering import Tools
+from hotset.sources.tools import ToolLibrary
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.proxy.address import Address
@@ -55,7 +55,7 @@ class LocalProxy:
         inject: bool = True,
         budget: int = 0,
         knobs: Knobs | None = None,
-        toolbox: Tools | None = None,
+        toolbox: ToolLibrary | None = None,
         tooling: Tooling | None = None,
         memory: Remembering | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,

@@ -577,6 +577,8 @@ def _take(  # noqa: C901, PLR0911 - one case a kind of row
             if row.page not in shelves.pages:
                 raise BadInput(f"a gist of page {row.page}, which is not there")
             return _add(shelves.gists, row.page, row)
+        case Note() if row.scope is Scope.MACHINE:
+            return 0  # of another machine
         case _:
             return _take_decided(shelves, row)
 
@@ -594,7 +596,7 @@ def _take_decided(shelves: _Shelves, row: _Decided) -> int:  # noqa: PLR0911 - o
         case Hiding():
             return _add(shelves.hidden, (row.chain, row.step, row.session), row)
         case Note():
-            return _add(shelves.notes, (row.space, row.key, row.version), row) if row.scope is not Scope.MACHINE else 0
+            return _add(shelves.notes, (row.space, row.key, row.version), row)
         case Sending():
             return _add(shelves.sent, (row.head, row.step, row.session), row)
         case Bill():

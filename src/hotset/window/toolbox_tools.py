@@ -45,7 +45,7 @@ _USE_EXAMPLE = 'send an object such as {"name": "github__create_issue", "argumen
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class FindCall:
     """What a call of `find_tools` asks for."""
 
     query: str
@@ -55,7 +55,7 @@ class Sought:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class UseCall:
     """A tool that is to be called."""
 
     name: str
@@ -63,7 +63,7 @@ class Wanted:
     """A text where they are no JSON object: whoever knows the tool can say what is wrong."""
 
 
-def parse_find(arguments: bytes) -> Sought:
+def parse_find(arguments: bytes) -> FindCall:
     """Raises `Malformed` with a sentence that tells the model what to send instead."""
     fields = Fields(FIND, decoded(FIND, arguments[:_MOST_BYTES], _FIND_EXAMPLE))
     query = fields.text("query", "q", "question", "task", "description", "intent", "text")[:_MOST_WORDS]
@@ -71,10 +71,10 @@ def parse_find(arguments: bytes) -> Sought:
         raise Malformed(f"{FIND}: say in a few words what the tool should do; {_FIND_EXAMPLE}")
     limit = fields.number("limit", "most", "max_results", "top_k", "k", "n")
     source = fields.text("source", "server", "only", "group")[:_MOST_NAME]
-    return Sought(query, max(1, min(limit or FOUND, _MOST_FOUND)), (source,) if source else ())
+    return FindCall(query, max(1, min(limit or FOUND, _MOST_FOUND)), (source,) if source else ())
 
 
-def parse_use(arguments: bytes) -> Wanted:
+def parse_use(arguments: bytes) -> UseCall:
     """Raises `Malformed` with a sentence that tells the model what to send instead.
 
     Models put a tool's arguments beside its name, or send them as JSON written twice.
@@ -86,13 +86,13 @@ def parse_use(arguments: bytes) -> Wanted:
         raise Malformed(f"{USE}: say which tool, by the name that {FIND} gives; {_USE_EXAMPLE}")
     key = next((key for key in ("arguments", "args", "parameters", "params", "input") if key in given), "")
     inner = given[key] if key else given
-    return Wanted(name.strip()[:_MOST_NAME], _object(inner))
+    return UseCall(name.strip()[:_MOST_NAME], _object(inner))
 
 
-def parse_direct(name: str, arguments: bytes) -> Wanted:
+def parse_direct(name: str, arguments: bytes) -> UseCall:
     """A tool that was called by its own name. Raises `Malformed`."""
     _bounded(name, arguments)
-    return Wanted(name, _object(arguments.decode("utf-8", "replace")))
+    return UseCall(name, _object(arguments.decode("utf-8", "replace")))
 
 
 def _bounded(name: str, arguments: bytes) -> None:

@@ -1,15 +1,21 @@
 """A process that the tests start: puts servers of its own into a catalogue, and approves, denies and changes what others put."""
 
 import sys
+from contextlib import closing
 from pathlib import Path
 
 from shop import server, tool
 
 from hotset.sources.tools.catalogue import Catalogue
+from hotset.store.sqlite import SqliteStore
 
 
 def work(folder, name, many):
-    catalogue = Catalogue(folder)
+    with closing(SqliteStore.open(folder / "store")) as store:
+        change(Catalogue(folder, lambda: store), name, many)
+
+
+def change(catalogue, name, many):
     for number in range(many):
         own = server(f"{name}{number}")
         catalogue.put(own, [tool("one", own.name), tool("two", own.name)])

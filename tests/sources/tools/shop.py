@@ -3,7 +3,7 @@
 import json
 
 from hotset.nouns.tool import Origin, Source, Tool
-from hotset.sources.tools.naming import full_name
+from hotset.sources.tools.tool_names import full_name
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string", "description": "Where it lies"}}, "required": ["path"]}
 

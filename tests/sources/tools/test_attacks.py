@@ -11,11 +11,12 @@ from itertools import product
 
 import pytest
 from shop import server, tool, tools_of
+from stores import catalogue_in
 
 from hotset.errors import NotFound, ToolRefused
 from hotset.nouns.tool import Origin, Source
-from hotset.sources.tools.catalogue import Catalogue, State, diff
-from hotset.sources.tools.naming import full_name
+from hotset.sources.tools.consent import ToolState, diff
+from hotset.sources.tools.tool_names import full_name
 from hotset.text.characters import visible
 
 HONEST = "Adds two numbers."
@@ -107,7 +108,7 @@ CASES = list(product(TEMPLATES, CARRIERS))  # 240
 
 @pytest.fixture(scope="module")
 def catalogue(tmp_path_factory):
-    made = Catalogue(tmp_path_factory.mktemp("tools"))
+    made = catalogue_in(tmp_path_factory.mktemp("tools"))
     made.put(server("mail"), [tool("send_email", "mail", "Sends an e-mail.")])
     return made
 
@@ -120,7 +121,7 @@ def test_a_poisoned_tool_is_never_ready_and_always_has_its_source(catalogue, tem
     bad = [replace(poisoned(said, place), name=full_name(source.name, place), own_name=place) for place in PLACES]
     added = catalogue.put(source, [clean, *bad]).added
     assert [catalogue.get(name).tool.source for name in added] == [source.name] * 6
-    assert [catalogue.get(name).state for name in added] == [State.READY, *[State.FLAGGED] * 5]
+    assert [catalogue.get(name).state for name in added] == [ToolState.READY, *[ToolState.FLAGGED] * 5]
     for name in added[1:]:
         known = catalogue.get(name)
         assert visible(known.why) == known.why
@@ -134,7 +135,7 @@ def test_the_cases_are_as_many_as_was_promised():
 
 
 def test_a_whole_source_of_poison_leaves_with_one_word(tmp_path):
-    catalogue = Catalogue(tmp_path / "tools")
+    catalogue = catalogue_in(tmp_path / "tools")
     catalogue.put(server("mail"), [tool("send_email", "mail")])
     said = [CARRIERS[carrier](TEMPLATES[template]) for template, carrier in CASES]
     catalogue.put(server("evil"), [tool(f"t{number}", "evil", text) for number, text in enumerate(said)])
@@ -146,16 +147,16 @@ def test_a_whole_source_of_poison_leaves_with_one_word(tmp_path):
 @pytest.mark.parametrize(("template", "carrier"), CASES[:: len(CARRIERS) + 1])
 @pytest.mark.parametrize("place", PLACES)
 def test_a_rug_pull_leaves_the_accepted_text_and_no_call(tmp_path, template, carrier, place):
-    catalogue = Catalogue(tmp_path / "tools")
+    catalogue = catalogue_in(tmp_path / "tools")
     calculator = server("calculator")
     clean = poisoned(HONEST, "description")
     catalogue.put(calculator, [clean])
-    assert catalogue.get("calculator__add").state is State.READY
+    assert catalogue.get("calculator__add").state is ToolState.READY
     pulled = poisoned(CARRIERS[carrier](TEMPLATES[template]), place)
     change = catalogue.put(calculator, [pulled])
     assert change.changed == ("calculator__add",)
     known = catalogue.get("calculator__add")
-    assert known.state in (State.CHANGED, State.FLAGGED)
+    assert known.state in (ToolState.CHANGED, ToolState.FLAGGED)
     assert known.tool == clean
     shown = diff(known)
     assert "\n+" in shown
@@ -164,17 +165,17 @@ def test_a_rug_pull_leaves_the_accepted_text_and_no_call(tmp_path, template, car
 
 @pytest.mark.parametrize("benign", ["Adds two numbers, exactly.", "Adds two numbers ", "adds two numbers.", "Adds  two numbers."])
 def test_a_rug_pull_with_harmless_words_is_one_too(tmp_path, benign):
-    catalogue = Catalogue(tmp_path / "tools")
+    catalogue = catalogue_in(tmp_path / "tools")
     catalogue.put(server("calculator"), [poisoned(HONEST, "description")])
     catalogue.put(server("calculator"), [poisoned(benign, "description")])
-    assert catalogue.get("calculator__add").state is State.CHANGED
+    assert catalogue.get("calculator__add").state is ToolState.CHANGED
 
 
 def test_effects_that_are_declared_anew_are_a_change(tmp_path):
-    catalogue = Catalogue(tmp_path / "tools")
+    catalogue = catalogue_in(tmp_path / "tools")
     catalogue.put(server("a"), [tool("rm", "a", annotations=b'{"destructiveHint":true}')])
     catalogue.put(server("a"), [tool("rm", "a", annotations=b'{"destructiveHint":false,"readOnlyHint":true}')])
-    assert catalogue.get("a__rm").state is State.CHANGED
+    assert catalogue.get("a__rm").state is ToolState.CHANGED
 
 
 @pytest.mark.parametrize("victim_first", [True, False])
@@ -190,24 +191,24 @@ def test_effects_that_are_declared_anew_are_a_change(tmp_path):
     ],
 )
 def test_a_tool_that_speaks_of_another_source_s_tool_is_flagged_whoever_came_first(tmp_path, victim_first, said):
-    catalogue = Catalogue(tmp_path / "tools")
+    catalogue = catalogue_in(tmp_path / "tools")
     put = [(server("mail"), [tool("send_email", "mail")]), (server("evil"), [tool("fast", "evil", said)])]
     changes = [catalogue.put(source, tools) for source, tools in (put if victim_first else reversed(put))]
     assert changes[1].flagged == (("evil__fast",) if victim_first else ())
     known = catalogue.get("evil__fast")
-    assert known.state is State.FLAGGED
+    assert known.state is ToolState.FLAGGED
     assert "a tool of another source" in known.why
-    assert catalogue.get("mail__send_email").state is State.READY
+    assert catalogue.get("mail__send_email").state is ToolState.READY
     catalogue.approve("evil__fast")
-    assert catalogue.get("evil__fast").state is State.READY
+    assert catalogue.get("evil__fast").state is ToolState.READY
 
 
 def test_a_server_may_speak_of_its_own_tools_and_of_names_that_nobody_has(tmp_path):
-    catalogue = Catalogue(tmp_path / "tools")
+    catalogue = catalogue_in(tmp_path / "tools")
     catalogue.put(server("other"), [tool("search_docs", "other")])
     said = "Before you call read_page, search_code or search_docs, call resolve_id first. Never use edit_page without it."
     catalogue.put(server("docs"), [tool(own, "docs", said) for own in ("read_page", "resolve_id", "search_docs", "search_code")])
-    assert {known.state for known in catalogue.tools()} == {State.READY}
+    assert {known.state for known in catalogue.tools()} == {ToolState.READY}
 
 
 @pytest.mark.parametrize(
@@ -222,53 +223,53 @@ def test_a_server_may_speak_of_its_own_tools_and_of_names_that_nobody_has(tmp_pa
     ],
 )
 def test_a_source_that_looks_like_another_has_its_tools_flagged_or_named_apart(tmp_path, one, other):
-    catalogue = Catalogue(tmp_path / "tools")
+    catalogue = catalogue_in(tmp_path / "tools")
     catalogue.put(server(one), [tool("create", one)])
     change = catalogue.put(server(other), [tool("create", other)])
     assert catalogue.get(f"{one}__create").tool.source == one
-    assert catalogue.get(f"{one}__create").state is State.READY
+    assert catalogue.get(f"{one}__create").state is ToolState.READY
     (name,) = change.added
     known = catalogue.get(name)
     assert known.tool.source == other
-    assert known.state is State.FLAGGED or name.partition("__")[0][-7:-6] in ("_", "-")  # a hash tells them apart
+    assert known.state is ToolState.FLAGGED or name.partition("__")[0][-7:-6] in ("_", "-")  # a hash tells them apart
 
 
 @pytest.mark.parametrize("own", ["read_fi1e", "r\u0435ad_file", "read_fil\u0435", "read\u200b_file", "\uff52ead_file"])
 def test_a_tool_that_looks_like_another_source_s_is_flagged(tmp_path, own):
-    catalogue = Catalogue(tmp_path / "tools")
+    catalogue = catalogue_in(tmp_path / "tools")
     catalogue.put(server("files"), [tool("read_file")])
     (name,) = catalogue.put(server("evil"), [tool(own, "evil")]).added
-    assert catalogue.get(name).state is State.FLAGGED
+    assert catalogue.get(name).state is ToolState.FLAGGED
     assert catalogue.resolve("read_file").tool.source == "files"
 
 
 def test_the_same_name_in_two_sources_is_no_look_alike_and_no_guess(tmp_path):
-    catalogue = Catalogue(tmp_path / "tools")
+    catalogue = catalogue_in(tmp_path / "tools")
     catalogue.put(server("files"), [tool("search")])
     catalogue.put(server("web"), [tool("search", "web"), tool("Search", "web")])
-    assert {known.state for known in catalogue.tools()} == {State.READY}
+    assert {known.state for known in catalogue.tools()} == {ToolState.READY}
     with pytest.raises(NotFound):
         catalogue.resolve("search")
 
 
 @pytest.mark.parametrize("name", ["use_tool", "find_tools", "Use_Tool", "us\u0435_tool"])
 def test_a_skill_that_takes_the_name_of_one_of_hotset_s_own_tools_does_not_get_it(tmp_path, name):
-    catalogue = Catalogue(tmp_path / "tools")
+    catalogue = catalogue_in(tmp_path / "tools")
     skill = Source(name, Origin.SKILL)
     (taken,) = catalogue.put(
         skill, [replace(tool(name, name, origin=Origin.SKILL), name=name.encode("ascii", "ignore").decode())]
     ).added
     assert taken not in ("use_tool", "find_tools")
     if name.isascii():
-        assert catalogue.get(taken).state is State.FLAGGED or name in ("use_tool", "find_tools")
+        assert catalogue.get(taken).state is ToolState.FLAGGED or name in ("use_tool", "find_tools")
     assert catalogue.get("use_tool") is None
 
 
 def test_a_skill_that_came_with_a_cloned_project_neither_runs_nor_speaks(tmp_path):
-    catalogue = Catalogue(tmp_path / "tools")
+    catalogue = catalogue_in(tmp_path / "tools")
     skill = Source("helper", Origin.SKILL, stamp="as cloned", trusted=False)
     catalogue.put(skill, tools_of(skill, "", "run"))
-    assert {known.state for known in catalogue.tools()} == {State.UNAPPROVED}
+    assert {known.state for known in catalogue.tools()} == {ToolState.UNAPPROVED}
     with pytest.raises(ToolRefused):
         catalogue.may_run(skill)
     catalogue.approve("helper", "as cloned")
@@ -277,7 +278,7 @@ def test_a_skill_that_came_with_a_cloned_project_neither_runs_nor_speaks(tmp_pat
 
 
 def test_text_that_is_encoded_is_warned_of(tmp_path):
-    catalogue = Catalogue(tmp_path / "tools")
+    catalogue = catalogue_in(tmp_path / "tools")
     said = f"{HONEST} {base64.b64encode(TEMPLATES['key file'].encode() * 3).decode()}"
     catalogue.put(server("calculator"), [poisoned(said, "description")])
     known = catalogue.get("calculator__add")

@@ -7,24 +7,26 @@ import stat
 import string
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shop import SCHEMA, server, tool, tools_of
+from stores import catalogue_in
 
 from hotset.errors import BadConfig, NotFound, StoreFailed, StoreTooNew, ToolRefused
 from hotset.nouns.tool import Origin, Source
-from hotset.sources.tools.catalogue import Catalogue, State
-from hotset.sources.tools.listing import LARGEST
-from hotset.sources.tools.names import Names
-from hotset.sources.tools.shelves import Shelves
+from hotset.sources.tools.catalogue import LARGEST, Catalogue
+from hotset.sources.tools.consent import ToolState
+from hotset.sources.tools.tool_files import NameIndex, ToolFiles
+from hotset.store.sqlite import SqliteStore
 
 
 @pytest.fixture
 def catalogue(tmp_path):
-    return Catalogue(tmp_path / "tools")
+    return catalogue_in(tmp_path / "tools")
 
 
 def file_of(tmp_path, source):
@@ -45,21 +47,21 @@ def test_tools_of_a_server_that_a_person_chose_are_ready_at_once(catalogue):
     assert change.added == ("files__read_file", "files__write_file")
     assert not change.flagged
     known = catalogue.get("files__read_file")
-    assert known.state is State.READY
+    assert known.state is ToolState.READY
     assert known.tool == tool("read_file")
     assert known.why == ""
 
 
 def test_what_was_put_is_known_to_another_process_s_catalogue(catalogue, tmp_path):
     catalogue.put(server(stamp="s1"), [tool("read_file", title="Read", annotations=b'{"readOnlyHint":true}', depends=("a__b",))])
-    other = Catalogue(tmp_path / "tools")
+    other = catalogue_in(tmp_path / "tools")
     assert other.get("files__read_file") == catalogue.get("files__read_file")
     assert [(shelf.name, shelf.tools, shelf.stamp, shelf.pending) for shelf in other.sources()] == [("files", 1, "s1", 0)]
 
 
 def test_a_catalogue_that_is_open_sees_what_another_one_puts(catalogue, tmp_path):
     assert catalogue.get("files__a") is None
-    other = Catalogue(tmp_path / "tools")
+    other = catalogue_in(tmp_path / "tools")
     for number in range(20):  # quicker than a file system's clock ticks
         other.put(server(f"s{number}"), [tool("a", f"s{number}")])
         assert catalogue.get(f"s{number}__a") is not None
@@ -69,8 +71,8 @@ def test_a_folder_that_changed_within_a_tick_of_its_clock_is_looked_at_again(cat
     folder = tmp_path / "tools" / "catalogue"
     catalogue.put(server(), [tool("a")])
     ticked = folder.stat().st_mtime_ns
-    fresh = Names(Shelves(folder), clock_ns=lambda: ticked + 1_000_000)
-    settled = Names(Shelves(folder), clock_ns=lambda: ticked + 1_000_000_000)
+    fresh = NameIndex(ToolFiles(folder), clock_ns=lambda: ticked + 1_000_000)
+    settled = NameIndex(ToolFiles(folder), clock_ns=lambda: ticked + 1_000_000_000)
     fresh.glance(), settled.glance()
     catalogue.put(server("web"), [tool("b", "web")])
     os.utime(folder, ns=(ticked, ticked))  # as if the clock had not ticked since
@@ -104,7 +106,7 @@ _lists = st.lists(
 @given(_lists, st.text(max_size=20))
 @pytest.mark.slow
 def test_putting_any_list_twice_changes_nothing(tmp_path_factory, listed, instructions):
-    catalogue = Catalogue(tmp_path_factory.mktemp("tools"))
+    catalogue = catalogue_in(tmp_path_factory.mktemp("tools"))
     first = catalogue.put(server(), listed, instructions=instructions)
     before, version = list(catalogue.tools()), catalogue.version()
     again = catalogue.put(server(), listed, instructions=instructions)
@@ -122,20 +124,20 @@ def test_a_changed_tool_keeps_its_accepted_text_and_waits_for_a_person(catalogue
     change = catalogue.put(server(), [tool("read_file", description="Reads a file. Fast.")])
     assert change.changed == ("files__read_file",)
     known = catalogue.get("files__read_file")
-    assert known.state is State.CHANGED
+    assert known.state is ToolState.CHANGED
     assert known.tool.description == "Reads a file."
     assert known.new.description == "Reads a file. Fast."
     assert "hotset tools approve files__read_file" in known.why
     assert catalogue.approve("files__read_file") == ["files__read_file"]
     known = catalogue.get("files__read_file")
-    assert (known.state, known.tool.description, known.new) == (State.READY, "Reads a file. Fast.", None)
+    assert (known.state, known.tool.description, known.new) == (ToolState.READY, "Reads a file. Fast.", None)
 
 
 def test_a_server_that_takes_its_change_back_has_its_tool_back(catalogue):
     catalogue.put(server(), [tool("read_file")])
     catalogue.put(server(), [tool("read_file", description="Other.")])
     catalogue.put(server(), [tool("read_file")])
-    assert catalogue.get("files__read_file").state is State.READY
+    assert catalogue.get("files__read_file").state is ToolState.READY
 
 
 def test_approving_what_changed_again_since_it_was_looked_at_is_refused(catalogue):
@@ -145,24 +147,24 @@ def test_approving_what_changed_again_since_it_was_looked_at_is_refused(catalogu
     catalogue.put(server(), [tool("read_file", description="Not so harmless.")])
     with pytest.raises(ToolRefused, match="changed again"):
         catalogue.approve("files__read_file", seen)
-    assert catalogue.get("files__read_file").state is State.CHANGED
+    assert catalogue.get("files__read_file").state is ToolState.CHANGED
 
 
 def test_new_tools_of_a_known_server_are_ready_and_told(catalogue):
     catalogue.put(server(), [tool("read_file")])
     change = catalogue.put(server(), [tool("read_file"), tool("move_file")])
     assert change.added == ("files__move_file",)
-    assert catalogue.get("files__move_file").state is State.READY
+    assert catalogue.get("files__move_file").state is ToolState.READY
 
 
 def test_a_server_that_flaps_does_not_shake_off_what_was_accepted(catalogue):
     catalogue.put(server(), [tool("read_file")])
     assert catalogue.put(server(), []).removed == ("files__read_file",)
-    assert catalogue.get("files__read_file").state is State.GONE
+    assert catalogue.get("files__read_file").state is ToolState.GONE
     catalogue.put(server(), [tool("read_file", description="Another one.")])
-    assert catalogue.get("files__read_file").state is State.CHANGED
+    assert catalogue.get("files__read_file").state is ToolState.CHANGED
     catalogue.put(server(), [tool("read_file")])
-    assert catalogue.get("files__read_file").state is State.READY
+    assert catalogue.get("files__read_file").state is ToolState.READY
 
 
 def test_a_source_that_was_dropped_and_comes_back_is_held_to_what_was_accepted(catalogue):
@@ -170,9 +172,9 @@ def test_a_source_that_was_dropped_and_comes_back_is_held_to_what_was_accepted(c
     catalogue.drop("files")
     assert not catalogue.sources()
     assert not list(catalogue.tools())
-    assert catalogue.get("files__read_file").state is State.GONE
+    assert catalogue.get("files__read_file").state is ToolState.GONE
     catalogue.put(server(), [tool("read_file", description="Another one.")])
-    assert catalogue.get("files__read_file").state is State.CHANGED
+    assert catalogue.get("files__read_file").state is ToolState.CHANGED
 
 
 @pytest.mark.parametrize("origin", [Origin.SKILL, Origin.CREATED, Origin.CALLABLE])
@@ -182,7 +184,7 @@ def test_what_the_person_or_the_program_changes_itself_is_followed(catalogue, or
     change = catalogue.put(own, [tool("run", "mine", "Runs better.", origin=origin)])
     assert change.changed == ("mine__run",)
     known = catalogue.get("mine__run")
-    assert (known.state, known.tool.description) == (State.READY, "Runs better.")
+    assert (known.state, known.tool.description) == (ToolState.READY, "Runs better.")
 
 
 def test_what_is_followed_is_looked_at_all_the_same(catalogue):
@@ -190,26 +192,26 @@ def test_what_is_followed_is_looked_at_all_the_same(catalogue):
     catalogue.put(own, tools_of(own, "run"))
     change = catalogue.put(own, [tool("run", "mine", "Runs.\u200b", origin=Origin.SKILL)])
     assert change.flagged == ("mine__run",)
-    assert catalogue.get("mine__run").state is State.FLAGGED
+    assert catalogue.get("mine__run").state is ToolState.FLAGGED
 
 
 def test_a_skill_of_the_project_runs_after_consent_and_with_the_files_that_were_seen(catalogue):
     skill = Source("deploy", Origin.SKILL, stamp="v1", trusted=False)
     catalogue.put(skill, tools_of(skill, "run", "check"))
-    assert {known.state for known in catalogue.tools()} == {State.UNAPPROVED}
+    assert {known.state for known in catalogue.tools()} == {ToolState.UNAPPROVED}
     assert catalogue.sources()[0].pending == 2
     with pytest.raises(ToolRefused, match="nobody said that it may run"):
         catalogue.may_run(skill)
 
     assert catalogue.approve("deploy", "v1") == ["deploy__run", "deploy__check"]
     catalogue.may_run(skill)
-    assert {known.state for known in catalogue.tools()} == {State.READY}
+    assert {known.state for known in catalogue.tools()} == {ToolState.READY}
 
     changed = Source("deploy", Origin.SKILL, stamp="v2", trusted=False)
     with pytest.raises(ToolRefused, match="changed since"):
         catalogue.may_run(changed)
     catalogue.put(changed, tools_of(changed, "run", "check"))
-    assert {known.state for known in catalogue.tools()} == {State.UNAPPROVED}
+    assert {known.state for known in catalogue.tools()} == {ToolState.UNAPPROVED}
     catalogue.may_run(skill)  # with the files that were seen it still may
 
 
@@ -224,7 +226,7 @@ def test_a_skill_whose_reader_has_its_name_is_approved_by_what_the_reader_shows(
     skill = Source("deploy", Origin.SKILL, stamp="v1", trusted=False)
     catalogue.put(skill, [tool("", "deploy", "How to deploy.", origin=Origin.SKILL), *tools_of(skill, "run")])
     catalogue.approve("deploy", catalogue.get("deploy").digest)
-    assert {known.state for known in catalogue.tools()} == {State.READY}
+    assert {known.state for known in catalogue.tools()} == {ToolState.READY}
     catalogue.may_run(skill)
 
 
@@ -236,7 +238,7 @@ def test_consent_is_about_the_files_that_were_seen_and_not_about_those_that_came
     catalogue.approve("deploy", seen)
     with pytest.raises(ToolRefused, match="changed since"):
         catalogue.may_run(new)
-    assert catalogue.get("deploy__run").state is State.UNAPPROVED
+    assert catalogue.get("deploy__run").state is ToolState.UNAPPROVED
 
 
 def test_a_skill_that_was_approved_with_follow_runs_as_its_files_change(catalogue):
@@ -246,7 +248,7 @@ def test_a_skill_that_was_approved_with_follow_runs_as_its_files_change(catalogu
     changed = Source("deploy", Origin.SKILL, stamp="v2", trusted=False)
     catalogue.put(changed, [tool("run", "deploy", "Better.", origin=Origin.SKILL)])
     catalogue.may_run(changed)
-    assert catalogue.get("deploy__run").state is State.READY
+    assert catalogue.get("deploy__run").state is ToolState.READY
 
 
 def test_a_skill_of_the_project_does_not_inherit_the_trust_in_one_of_the_same_name(catalogue):
@@ -256,7 +258,7 @@ def test_a_skill_of_the_project_does_not_inherit_the_trust_in_one_of_the_same_na
     with pytest.raises(ToolRefused):
         catalogue.may_run(theirs)
     catalogue.put(theirs, tools_of(theirs, "run"))
-    assert catalogue.get("deploy__run").state is State.UNAPPROVED
+    assert catalogue.get("deploy__run").state is ToolState.UNAPPROVED
 
 
 def test_consent_without_anything_to_lock_it_to_is_refused(catalogue):
@@ -284,7 +286,7 @@ def test_a_second_source_of_the_same_slug_gets_names_of_its_own(catalogue, tmp_p
     assert all(name.startswith("my_files-") for name in change.added)
     assert change.flagged == (change.added[0],)  # the one that would have had a name that is taken
     assert "it would have the name of my_files__read" in catalogue.get(change.added[0]).why
-    elsewhere = Catalogue(tmp_path / "elsewhere")
+    elsewhere = catalogue_in(tmp_path / "elsewhere")
     elsewhere.put(one, [tool("read", "my files")])
     assert elsewhere.put(other, [tool("read", "my.files"), tool("write", "my.files")]) == change
 
@@ -349,53 +351,77 @@ def test_a_name_that_nobody_has_is_answered_with_the_nearest(catalogue):
 
 def test_a_bare_name_of_hotset_s_own_is_never_another_source_s(catalogue):
     catalogue.put(server("github"), [tool("search_code", "github")])
-    assert catalogue.get("github__search_code").state is State.READY
+    assert catalogue.get("github__search_code").state is ToolState.READY
     with pytest.raises(NotFound):
         catalogue.resolve("search_code")
 
 
 def test_rules_deny_by_pattern_and_a_word_about_the_project_wins(tmp_path):
-    catalogue = Catalogue(tmp_path / "tools", deny=("*__delete_*", "web"))
+    catalogue = catalogue_in(tmp_path / "tools", deny=("*__delete_*", "web"))
     catalogue.put(server(), [tool("read_file"), tool("delete_file")])
     catalogue.put(server("web"), [tool("search", "web")])
-    assert catalogue.get("files__delete_file").state is State.DENIED
-    assert catalogue.get("web__search").state is State.DENIED
+    assert catalogue.get("files__delete_file").state is ToolState.DENIED
+    assert catalogue.get("web__search").state is ToolState.DENIED
     with pytest.raises(ToolRefused, match="denied"):
         catalogue.may_run(server("web"))
     catalogue.allow("web")
     catalogue.deny("files__read_*")
-    assert catalogue.get("web__search").state is State.READY
+    assert catalogue.get("web__search").state is ToolState.READY
     known = catalogue.get("files__read_file")
-    assert known.state is State.DENIED
+    assert known.state is ToolState.DENIED
     assert "hotset tools allow files__read_*" in known.why
     catalogue.allow("files__read_*")
-    assert Catalogue(tmp_path / "tools").get("files__read_file").state is State.READY
+    assert catalogue_in(tmp_path / "tools").get("files__read_file").state is ToolState.READY
 
 
 def test_a_list_of_permissions_shuts_out_everything_else(tmp_path):
-    catalogue = Catalogue(tmp_path / "tools", allow=("files__read_*",))
+    catalogue = catalogue_in(tmp_path / "tools", allow=("files__read_*",))
     catalogue.put(server(), [tool("read_file"), tool("delete_file")])
-    assert catalogue.get("files__read_file").state is State.READY
-    assert catalogue.get("files__delete_file").state is State.DENIED
+    assert catalogue.get("files__read_file").state is ToolState.READY
+    assert catalogue.get("files__delete_file").state is ToolState.DENIED
     catalogue.allow("files__delete_file")
-    assert catalogue.get("files__delete_file").state is State.READY
+    assert catalogue.get("files__delete_file").state is ToolState.READY
 
 
 def test_a_permission_is_no_list_of_permissions(catalogue):
     catalogue.put(server(), [tool("read_file"), tool("write_file")])
     catalogue.allow("files__read_file")
-    assert catalogue.get("files__write_file").state is State.READY
+    assert catalogue.get("files__write_file").state is ToolState.READY
 
 
 def test_rules_that_cannot_be_read_deny_everything_and_are_told(catalogue, tmp_path):
     catalogue.put(server(), [tool("read_file")])
     (tmp_path / "tools" / "rules.json").write_text('{"deny": ["files__')
-    assert catalogue.get("files__read_file").state is State.DENIED
+    assert catalogue.get("files__read_file").state is ToolState.DENIED
     assert "cannot be understood" in catalogue.troubles()[0]
     with pytest.raises(BadConfig):
         catalogue.allow("files__read_file")
     (tmp_path / "tools" / "rules.json").unlink()
-    assert catalogue.get("files__read_file").state is State.READY
+    assert catalogue.get("files__read_file").state is ToolState.READY
+
+
+def test_the_rules_of_an_earlier_version_are_taken_over_once(tmp_path):
+    old = tmp_path / "tools" / "rules.json"
+    old.parent.mkdir()
+    old.write_text('{"allow": [], "deny": ["files__write_*"]}')
+    catalogue = catalogue_in(tmp_path / "tools")
+    catalogue.put(server(), [tool("read_file"), tool("write_file")])
+    assert catalogue.get("files__write_file").state is ToolState.DENIED
+    assert not old.exists()
+    assert catalogue_in(tmp_path / "tools").get("files__write_file").state is ToolState.DENIED
+    assert catalogue.get("files__read_file").state is ToolState.READY
+
+
+def test_a_store_that_cannot_be_read_leaves_the_rules_as_they_were_and_denies_what_nobody_could_read(tmp_path):
+    opened = catalogue_in(tmp_path / "tools")
+    opened.put(server(), [tool("read_file")])
+
+    def closed():
+        raise StoreFailed("the store is not open")
+
+    catalogue = Catalogue(tmp_path / "tools", closed)
+    assert catalogue.get("files__read_file").state is ToolState.DENIED
+    assert "the store is not open" in catalogue.troubles()[0]
 
 
 def test_the_version_changes_with_anything_and_only_then(catalogue, tmp_path):
@@ -411,12 +437,12 @@ def test_the_version_changes_with_anything_and_only_then(catalogue, tmp_path):
     catalogue.drop("files")
     versions.append(catalogue.version())
     assert len(set(versions)) == len(versions)
-    assert catalogue.version() == Catalogue(tmp_path / "tools").version() == versions[-1]
+    assert catalogue.version() == catalogue_in(tmp_path / "tools").version() == versions[-1]
 
 
 def test_settings_that_change_are_another_version(tmp_path):
-    Catalogue(tmp_path / "tools").put(server(), [tool("read_file")])
-    versions = {Catalogue(tmp_path / "tools", **more).version() for more in ({}, {"deny": ("a",)}, {"allow": ("a",)})}
+    catalogue_in(tmp_path / "tools").put(server(), [tool("read_file")])
+    versions = {catalogue_in(tmp_path / "tools", **more).version() for more in ({}, {"deny": ("a",)}, {"allow": ("a",)})}
     assert len(versions) == 3
 
 
@@ -471,14 +497,14 @@ def test_a_file_cut_at_any_byte_is_set_aside_and_told_and_the_others_work(catalo
     whole = path.read_bytes()
     for at in range(len(whole)):
         path.write_bytes(whole[:at])
-        fresh = Catalogue(tmp_path / "tools")
+        fresh = catalogue_in(tmp_path / "tools")
         assert fresh.get("files__read_file") is None
-        assert fresh.get("web__search").state is State.READY
+        assert fresh.get("web__search").state is ToolState.READY
         assert [known.tool.name for known in fresh.tools()] == ["web__search"]
         assert "damaged" in fresh.troubles()[0]
         assert path.with_name(path.name + ".damaged").read_bytes() == whole[:at]
     fresh.put(server(), [tool("read_file")])
-    assert fresh.get("files__read_file").state is State.READY
+    assert fresh.get("files__read_file").state is ToolState.READY
 
 
 @pytest.mark.parametrize(
@@ -507,7 +533,7 @@ def test_a_file_of_a_newer_hotset_is_neither_read_nor_overwritten(catalogue, tmp
     path = file_of(tmp_path, "files")
     edit(path, lambda said: said.update(format=2))
     content = path.read_bytes()
-    fresh = Catalogue(tmp_path / "tools")
+    fresh = catalogue_in(tmp_path / "tools")
     assert fresh.get("files__read_file") is None
     assert "newer hotset" in fresh.troubles()[0]
     with pytest.raises(StoreTooNew):
@@ -517,40 +543,42 @@ def test_a_file_of_a_newer_hotset_is_neither_read_nor_overwritten(catalogue, tmp
 
 def test_an_approval_that_somebody_wrote_into_the_file_is_none(catalogue, tmp_path):
     catalogue.put(server(), [tool("read_file", description="Reads.\u200b")])
-    assert catalogue.get("files__read_file").state is State.FLAGGED
+    assert catalogue.get("files__read_file").state is ToolState.FLAGGED
     path = file_of(tmp_path, "files")
     for wrong in ("yes", "0" * 64, catalogue.get("files__read_file").digest[:-1] + "x"):
         edit(path, lambda said, wrong=wrong: said["tools"]["files__read_file"].update(approved=wrong))
-        assert catalogue.get("files__read_file").state is State.FLAGGED
-        assert Catalogue(tmp_path / "tools").get("files__read_file").state is State.FLAGGED
+        assert catalogue.get("files__read_file").state is ToolState.FLAGGED
+        assert catalogue_in(tmp_path / "tools").get("files__read_file").state is ToolState.FLAGGED
 
 
 def test_a_text_that_somebody_wrote_into_the_file_is_not_accepted(catalogue, tmp_path):
     catalogue.put(server(), [tool("read_file")])
     edit(file_of(tmp_path, "files"), lambda said: said["tools"]["files__read_file"]["pin"].update(description="Reads and sends."))
     known = catalogue.get("files__read_file")
-    assert known.state is State.CHANGED
+    assert known.state is ToolState.CHANGED
     assert "is not the one that was accepted" in known.why
     catalogue.approve("files__read_file")
-    assert catalogue.get("files__read_file").state is State.READY
+    assert catalogue.get("files__read_file").state is ToolState.READY
 
 
 @pytest.mark.slow
-def test_processes_that_put_and_approve_at_once_lose_nothing(catalogue, tmp_path):
+def test_processes_that_put_and_approve_at_once_lose_nothing(tmp_path):
     names, many = ("a", "b", "c"), 6
     owns = [f"{name}{number}" for name in names for number in range(many)]
-    catalogue.put(server("shared"), [tool(own, "shared") for own in owns])
-    catalogue.put(server("shared"), [tool(own, "shared", "Changed.") for own in owns])
-    script = Path(__file__).with_name("catalogue_process.py")
-    started = [subprocess.Popen([sys.executable, script, tmp_path / "tools", name, str(many)]) for name in names]
-    assert [each.wait(120) for each in started] == [0, 0, 0]
-    for own in owns:
-        shared, one, two = (catalogue.get(name) for name in (f"shared__{own}", f"{own}__one", f"{own}__two"))
-        assert (shared.state, shared.tool.description) == (State.READY, "Changed.")
-        assert (one.state, one.tool.description) == (State.READY, "Something else.")
-        assert two.state is State.DENIED
-    assert not catalogue.troubles()
-    assert not list((tmp_path / "tools").rglob(".*.json.*"))
+    with closing(SqliteStore.open(tmp_path / "tools" / "store")) as store:
+        catalogue = Catalogue(tmp_path / "tools", lambda: store)
+        catalogue.put(server("shared"), [tool(own, "shared") for own in owns])
+        catalogue.put(server("shared"), [tool(own, "shared", "Changed.") for own in owns])
+        script = Path(__file__).with_name("catalogue_process.py")
+        started = [subprocess.Popen([sys.executable, script, tmp_path / "tools", name, str(many)]) for name in names]
+        assert [each.wait(120) for each in started] == [0, 0, 0]
+        for own in owns:
+            shared, one, two = (catalogue.get(name) for name in (f"shared__{own}", f"{own}__one", f"{own}__two"))
+            assert (shared.state, shared.tool.description) == (ToolState.READY, "Changed.")
+            assert (one.state, one.tool.description) == (ToolState.READY, "Something else.")
+            assert two.state is ToolState.DENIED
+        assert not catalogue.troubles()
+        assert not list((tmp_path / "tools").rglob(".*.json.*"))
 
 
 def test_a_tool_without_a_schema_or_with_a_broken_one_is_kept_as_it_is(catalogue):

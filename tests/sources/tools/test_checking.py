@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from shop import tool
 
 from hotset.errors import Malformed
-from hotset.sources.tools.checking import check, compact, read_arguments, read_call
+from hotset.sources.tools.arguments import check, read_arguments, read_call
+from hotset.sources.tools.render import compact
 from hotset.tokens import count
 
 WRITE = {

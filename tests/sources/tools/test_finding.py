@@ -1,20 +1,20 @@
 """Tools are found by what is asked, and better by what served before."""
 
 import json
-import os
 import threading
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stores import store_of
 
 from hotset.errors import StoreFailed
 from hotset.index.embed.table import Table
 from hotset.index.local import LocalIndex
-from hotset.nouns.tool import Origin, Tool
-from hotset.sources.tools.finding import FOLDER, Finding
-from hotset.sources.tools.likelihood import UNLIKELY
-from hotset.sources.tools.uses import FILE, Uses
+from hotset.nouns.note import Space
+from hotset.nouns.tool import UNLIKELY, Origin, Tool
+from hotset.sources.tools.search import FOLDER, PastUse, PastUses, ToolSearch
 
 _TABLE = Table()
 _LIBRARY = {
@@ -54,7 +54,7 @@ def index(tmp_path):
 
 @pytest.fixture
 def finding(index, tmp_path):
-    opened = Finding(index, _TABLE, Uses(tmp_path, _TABLE))
+    opened = ToolSearch(index, _TABLE, PastUses(store_of(tmp_path), _TABLE))
     opened.sync(_TOOLS)
     return opened
 
@@ -174,68 +174,83 @@ def test_a_tool_that_left_is_not_found_by_its_past(finding):
 
 def test_uses_outlive_the_index_and_the_process(finding, tmp_path):
     finding.used("tell Bert that dinner is at nine", "git__blame", 1.0)
+    finding.close()
     with LocalIndex(tmp_path / "another", _TABLE, folds=False) as anew:
-        again = Finding(anew, _TABLE, Uses(tmp_path, _TABLE))
+        again = ToolSearch(anew, _TABLE, PastUses(store_of(tmp_path), _TABLE))
         again.sync(_TOOLS)
         assert again.find("tell Bert that dinner is at ten")[0].name == "git__blame"
 
 
-def test_finding_goes_on_where_the_past_cannot_be_read(finding, tmp_path):
-    (tmp_path / FILE).mkdir()
+def test_finding_goes_on_where_the_past_cannot_be_read(index):
+    def closed():
+        raise StoreFailed("the store is not open")
+
+    finding = ToolSearch(index, _TABLE, PastUses(closed, _TABLE))
+    finding.sync(_TOOLS)
     assert finding.find("how warm is it now")[0].name == "weather__current"
-    assert any(FILE in trouble for trouble in finding.troubles())
-    with pytest.raises(StoreFailed):
-        finding.used("how warm is it now", "weather__current", 1.0)
+    assert "the store is not open" in finding.troubles()
+    finding.used("how warm is it now", "weather__current", 1.0)
+    assert finding.find("how warm is it now")[0].name == "weather__current"
 
 
-# The file of uses
+# The past, as it is kept
 
 
-def test_a_use_is_sealed_and_for_its_owner_alone(tmp_path):
+def test_a_use_is_sealed(tmp_path):
     key = "ghp_" + "x7Rk2mQ9vLs4TzWb8NcYd1HfJg5PaE3uKo6M"
-    Uses(tmp_path, _TABLE).add(f"log in with {key}", "a__b", 1.0)
-    file = tmp_path / FILE
-    assert key not in file.read_text()
-    assert file.stat().st_mode & 0o777 == 0o600
+    uses = PastUses(store_of(tmp_path), _TABLE)
+    uses.add(f"log in with {key}", "a__b", 1.0)
+    assert key not in uses.every()[0].query
+    uses.close()
+    (note,) = store_of(tmp_path)().notes(Space("tool_uses")).values()
+    assert b"log in with" in note.value
+    assert key.encode() not in note.value
 
 
 @given(cut=st.integers(1, 60))
 @settings(deadline=None, max_examples=20)
-def test_a_line_that_was_cut_off_harms_no_other(tmp_path_factory, cut):
+def test_the_file_of_an_earlier_version_is_taken_over_once_without_a_line_that_was_cut_off(tmp_path_factory, cut):
     folder = tmp_path_factory.mktemp("uses")
-    for number in range(3):
-        Uses(folder, _TABLE).add(f"question {number}", "a__b", float(number))
-    file = folder / FILE
-    whole = file.read_bytes()
-    os.truncate(file, len(whole) - cut)
-    left = len(Uses(folder, _TABLE).every())
-    assert left == whole[: len(whole) - cut].count(b"\n")
-    Uses(folder, _TABLE).add("one more", "c__d", 9.0)
-    assert [use.tool for use in Uses(folder, _TABLE).every()][-1] == "c__d"
-    assert len(Uses(folder, _TABLE).every()) in {left + 1, left + 2}  # one that lacked nothing but its end is whole again
+    old = folder / "uses.jsonl"
+    lines = [msgspec.json.encode(PastUse(f"question {number}", "a__b", float(number))) for number in range(3)]
+    whole = b"\n".join(lines) + b"\n"
+    old.write_bytes(whole[: len(whole) - cut])
+    uses = PastUses(store_of(folder), _TABLE, old_file=old)
+    uses.add("one more", "c__d", 9.0)
+    uses.close()
+    left = whole[: len(whole) - cut].split(b"\n")
+    sound = [line for line in left if line in lines]
+    assert [use.query for use in uses.every()] == [*(f"question {number}" for number in range(len(sound))), "one more"]
+    assert not old.exists()
+    assert PastUses(store_of(folder), _TABLE, old_file=old).every() == uses.every()
 
 
-def test_the_oldest_leave_and_whoever_has_the_file_open_sees_it(tmp_path):
-    writer, reader = Uses(tmp_path, _TABLE, most=8), Uses(tmp_path, _TABLE, most=8)
+def test_the_oldest_leave_and_whoever_reads_beside_sees_it(tmp_path):
+    writer, reader = (PastUses(store_of(tmp_path), _TABLE, most=8) for _ in range(2))
     for number in range(40):
         writer.add(f"question {number}", f"a__t{number}", float(number))
+        writer.flush()
         assert reader.every()[-1].tool == f"a__t{number}"
+        assert reader.votes(f"question {number}")
     assert [use.at for use in reader.every()] == [float(number) for number in range(32, 40)]
-    assert reader.every() == Uses(tmp_path, _TABLE, most=8).every()
-    assert len((tmp_path / FILE).read_bytes().splitlines()) <= 10
+    assert reader.every() == PastUses(store_of(tmp_path), _TABLE, most=8).every()
+    assert len(store_of(tmp_path)().note_versions(Space("tool_uses"), "")) == 1
+    writer.close()
 
 
 def test_many_add_at_once_and_nothing_is_lost(tmp_path):
     def add(who):
-        uses = Uses(tmp_path, _TABLE, most=30)
+        uses = PastUses(store_of(tmp_path), _TABLE, most=30)
         for number in range(10):
             uses.add(f"question {number} of {who}", f"a__t{who}", float(number))
+            uses.flush()
+        uses.close()
 
     threads = [threading.Thread(target=add, args=(who,)) for who in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(Uses(tmp_path, _TABLE, most=30).every()) == 30
-    lines = (tmp_path / FILE).read_bytes().splitlines()
-    assert all(json.loads(line)["tool"].startswith("a__t") for line in lines)
+    every = PastUses(store_of(tmp_path), _TABLE, most=50).every()
+    assert len(every) == 30
+    assert {use.tool for use in every} <= {f"a__t{who}" for who in range(4)}

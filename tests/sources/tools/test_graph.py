@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
+from contextlib import closing
 from itertools import combinations
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stores import store_of
 
+from hotset.errors import StoreFailed
+from hotset.nouns.note import Space
 from hotset.nouns.tool import Tier
-from hotset.sources.tools.graph import Graph, word_overlap
-from hotset.sources.tools.graph_export import GraphSnapshot, render_dot, render_json
-from hotset.sources.tools.net import MOST_EDGES, Edge, Net, Why, net_from
+from hotset.sources.tools.graph import (
+    MOST_EDGES,
+    Bond,
+    GraphSnapshot,
+    StoredNet,
+    ToolEdge,
+    ToolGraph,
+    ToolNet,
+    net_from,
+    render_dot,
+    render_json,
+    word_overlap,
+)
+from hotset.store.sqlite import SqliteStore
 from hotset.testing import Clock
 
 NOW = 1_800_000_000.0
@@ -26,11 +41,11 @@ names = st.sampled_from([f"t{at}" for at in range(7)])
 sessions = st.lists(st.lists(names, min_size=1, max_size=5), max_size=20)
 any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 edges = st.builds(
-    Edge,
+    ToolEdge,
     any_text,
     any_text,
     st.floats(0, 1),
-    st.dictionaries(st.sampled_from(Why), st.floats(0.01, 1), min_size=1),
+    st.dictionaries(st.sampled_from(Bond), st.floats(0.01, 1), min_size=1),
 )
 
 
@@ -41,11 +56,11 @@ def clock() -> Clock:
 
 @pytest.fixture
 def graph(tmp_path, clock):
-    with Graph(tmp_path / "tools", clock) as opened:
+    with ToolGraph(store_of(tmp_path), clock) as opened:
         yield opened
 
 
-def closest(graph: Graph, name: str) -> list[str]:
+def closest(graph: ToolGraph, name: str) -> list[str]:
     return [each.name for each in graph.neighbours(name)]
 
 
@@ -59,7 +74,7 @@ def test_what_is_used_with_a_tool_is_its_neighbour_the_closer_the_more_often(gra
 
     assert closest(graph, "git__commit") == ["git__diff", "git__add", "slack__post"]
     first = graph.neighbours("git__commit", most=1)
-    assert [(each.name, list(each.why)) for each in first] == [("git__diff", [Why.TOGETHER])]
+    assert [(each.name, list(each.why)) for each in first] == [("git__diff", [Bond.TOGETHER])]
     assert 0 < first[0].weight < 1
 
 
@@ -138,7 +153,7 @@ def test_tools_whose_texts_share_words_are_alike(graph):
     graph.alike(texts, word_overlap(texts))
 
     assert closest(graph, "git__create_branch") == ["hub__createBranch"]
-    assert list(graph.neighbours("git__create_branch")[0].why) == [Why.ALIKE]
+    assert list(graph.neighbours("git__create_branch")[0].why) == [Bond.ALIKE]
     assert graph.neighbours("mail__send") == ()
 
 
@@ -152,8 +167,8 @@ def test_what_was_alike_and_is_no_more_is_forgotten(graph):
 
 def test_a_declared_need_shows_from_both_sides_and_is_replaced_as_a_whole(graph):
     graph.depends("deploy", ["build", "test", "deploy"])
-    assert {each.name: list(each.why) for each in graph.neighbours("deploy")} == {"build": [Why.NEEDS], "test": [Why.NEEDS]}
-    assert {each.name: list(each.why) for each in graph.neighbours("build")} == {"deploy": [Why.NEEDED_BY]}
+    assert {each.name: list(each.why) for each in graph.neighbours("deploy")} == {"build": [Bond.NEEDS], "test": [Bond.NEEDS]}
+    assert {each.name: list(each.why) for each in graph.neighbours("build")} == {"deploy": [Bond.NEEDED_BY]}
 
     graph.depends("deploy", ["test"])
     assert graph.neighbours("build") == ()
@@ -176,13 +191,13 @@ def test_a_deleted_tool_leaves_with_all_its_edges(graph):
 
 
 def test_it_is_the_same_after_a_restart(tmp_path, clock):
-    with Graph(tmp_path, clock) as graph:
+    with ToolGraph(store_of(tmp_path), clock) as graph:
         graph.used_together(["a", "b", "c"])
         graph.depends("a", ["c"])
         graph.alike(["a"], lambda _: [("b", 0.5)])
         graph.used_together(["a", "c"])
         before = graph.edges()
-    with Graph(tmp_path, clock) as graph:
+    with ToolGraph(store_of(tmp_path), clock) as graph:
         for edge, was in zip(graph.edges(), before, strict=True):
             assert (edge.one, edge.other, edge.why.keys()) == (was.one, was.other, was.why.keys())
             assert edge.weight == pytest.approx(was.weight, abs=0.001)
@@ -197,20 +212,20 @@ def test_a_tool_keeps_its_strongest_edges_only(graph, tmp_path):
     assert closest(graph, "hub")[:1] == ["other_030"]
     kept = {each.name for each in graph.neighbours("hub", most=1000)}
     assert kept == {f"other_{at:03}" for at in range(30, MOST_EDGES + 30)}
-    stored = json.loads((tmp_path / "tools" / "graph.json").read_text())
-    assert stored["tools"]["hub"]["near"].keys() == kept
+    (note,) = store_of(tmp_path)().notes(Space("tool_graph")).values()
+    assert json.loads(note.value)["tools"]["hub"]["near"].keys() == kept
 
 
 @given(sessions, st.lists(st.tuples(names, names), max_size=6))
 @pytest.mark.slow
 def test_what_is_written_is_what_was_learned(used, needs):
-    net = Net(NOW)
+    net = ToolNet(NOW)
     for each in used:
         net.add(list(dict.fromkeys(each)))
     for one, other in needs:
         net.say_needs(one, [other])
     net.prune()
-    again = net_from(json.loads(json.dumps(net.as_json())))
+    again = net_from(msgspec.json.decode(msgspec.json.encode(net.stored()), type=StoredNet))
 
     assert [(edge.one, edge.other, edge.why.keys()) for edge in by_name(again)] == [
         (edge.one, edge.other, edge.why.keys()) for edge in by_name(net)
@@ -218,65 +233,76 @@ def test_what_is_written_is_what_was_learned(used, needs):
     assert all(0 < edge.weight <= 1 for edge in again.edges())
 
 
-def by_name(net: Net) -> list[Edge]:
+def by_name(net: ToolNet) -> list[ToolEdge]:
     return sorted(net.edges(), key=lambda edge: (edge.one, edge.other))
 
 
 @pytest.mark.slow
 def test_two_processes_that_learn_at_once_lose_nothing(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from hotset.sources.tools.graph import Graph\n"
-        "with Graph(Path(sys.argv[1])) as graph:\n"
+        "import sys; from pathlib import Path; from hotset.sources.tools.graph import ToolGraph\n"
+        "from hotset.store.sqlite import SqliteStore\n"
+        "store = SqliteStore.open(Path(sys.argv[1]))\n"
+        "with ToolGraph(lambda: store) as graph:\n"
         "    for _ in range(15):\n"
         "        graph.used_together(['a', sys.argv[2]]); graph.flush()\n"
+        "store.close()\n"
     )
     others = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), name]) for name in ("b", "c")]
     assert [other.wait(120) for other in others] == [0, 0]
-    with Graph(tmp_path) as graph:
+    with closing(SqliteStore.open(tmp_path)) as store, ToolGraph(lambda: store) as graph:
         assert (round(graph.tools()["b"]), round(graph.tools()["c"])) == (15, 15)
+
+
+def test_the_graph_of_an_earlier_version_is_taken_over_once(tmp_path, clock):
+    old = tmp_path / "graph.json"
+    old.write_text('{"format": 1, "tools": {"a": {"near": {"b": {"alike": 0.5, "together": 2.0}}, "needs": ["c"], "uses": 3.0}}}')
+    with ToolGraph(store_of(tmp_path), clock, old_file=old) as graph:
+        before = graph.edges()
+    with ToolGraph(store_of(tmp_path), clock, old_file=old) as graph:
+        assert graph.edges() == before
+        assert {each.name for each in graph.neighbours("a")} == {"b", "c"}
+    assert not old.exists()
 
 
 @pytest.mark.parametrize(
     "slip",
     ['{"tools": {"a": {"uses": -3}}}', '{"tools": {"a": {"near": {"b": {"alike": 7}}}}}', '{"tools": 3}', "{", "", "[]"],
 )
-def test_a_graph_that_makes_no_sense_is_set_aside_told_and_mended(graph, tmp_path, slip):
-    graph.depends("a", ["b"])
-    path = tmp_path / "tools" / "graph.json"
-    path.write_text(slip)
-    os.utime(path, (0, 0))
-
-    assert closest(graph, "a") == ["b"]
-    assert path.with_name("graph.json.damaged-1").read_text() == slip
-    assert len(graph.troubles()) == 1
-
-
-def test_a_graph_that_was_cut_at_any_byte_is_mended_and_told(tmp_path, clock):
-    with Graph(tmp_path / "whole", clock) as graph:
+def test_a_graph_of_an_earlier_version_that_makes_no_sense_is_left_where_it_is(tmp_path, clock, slip):
+    old = tmp_path / "graph.json"
+    old.write_text(slip)
+    with ToolGraph(store_of(tmp_path), clock, old_file=old) as graph:
+        assert graph.edges() == ()
         graph.depends("a", ["b"])
+        assert closest(graph, "a") == ["b"]
+
+    assert old.read_text() == slip
+
+
+def test_uses_that_cannot_be_written_wait_and_count(tmp_path, clock):
+    trouble = ["the disk is full"]
+
+    def opened():
+        if trouble:
+            raise StoreFailed(trouble[0])
+        return store_of(tmp_path)()
+
+    trouble.clear()
+    with ToolGraph(opened, clock) as graph:
+        assert graph.edges() == ()
+        trouble.append("the disk is full")
         graph.used_together(["a", "b"])
-    whole = (tmp_path / "whole" / "graph.json").read_bytes()
-    for length in range(0, len(whole) - 1, 3):
-        folder = tmp_path / f"cut-{length}"
-        with Graph(folder, clock) as graph:
-            (folder / "graph.json.last").write_bytes(whole)
-            (folder / "graph.json").write_bytes(whole[:length])
-            os.utime(folder / "graph.json", (0, 0))
-            assert closest(graph, "a") == ["b"]
-            assert len(graph.troubles()) == 1
-
-
-def test_uses_that_cannot_be_written_wait_and_count(graph, tmp_path):
-    obstacle = tmp_path / "tools" / ".graph.json.new"
-    obstacle.mkdir()
-    graph.used_together(["a", "b"])
-    graph._try_to_write()
-    assert "cannot open" in graph.troubles()[0]
-    assert closest(graph, "a") == ["b"]
-
-    obstacle.rmdir()
-    graph.flush()
-    assert json.loads((tmp_path / "tools" / "graph.json").read_text())["tools"]["b"]["uses"] == 1
+        with pytest.raises(StoreFailed):
+            graph.flush()
+        assert graph.edges() == ()
+        assert graph.troubles() == ["the disk is full"]
+        trouble.clear()
+        assert closest(graph, "a") == ["b"]
+        graph.flush()
+        assert graph.troubles() == []
+    with ToolGraph(store_of(tmp_path), clock) as graph:
+        assert closest(graph, "a") == ["b"]
 
 
 # To look at
@@ -285,7 +311,9 @@ def test_uses_that_cannot_be_written_wait_and_count(graph, tmp_path):
 def snapshot(tools: int = 12) -> GraphSnapshot:
     all_names = [f"server{at % 3}__tool_{at}" for at in range(tools)]
     pairs = [(one, other) for at, (one, other) in enumerate(combinations(all_names, 2)) if at % 5 == 0]
-    found = [Edge(*sorted(pair), 0.5, {(Why.TOGETHER, Why.ALIKE, Why.NEEDED_BY)[at % 3]: 0.5}) for at, pair in enumerate(pairs)]
+    found = [
+        ToolEdge(*sorted(pair), 0.5, {(Bond.TOGETHER, Bond.ALIKE, Bond.NEEDED_BY)[at % 3]: 0.5}) for at, pair in enumerate(pairs)
+    ]
     return GraphSnapshot(dict.fromkeys(all_names, 2.0), tuple(found), {all_names[0]: Tier.HOT} if all_names else {})
 
 
@@ -308,7 +336,7 @@ def test_dot_names_every_tool_with_its_tier_and_every_tie_with_its_reason():
         "alike",
         "needs",
     }
-    assert sum("style=dashed" in line for line in ties) == sum(Why.ALIKE in edge.why for edge in snapshot().edges)
+    assert sum("style=dashed" in line for line in ties) == sum(Bond.ALIKE in edge.why for edge in snapshot().edges)
 
 
 def test_a_large_graph_is_exported_whole():
@@ -325,7 +353,7 @@ def test_a_graph_of_nothing_is_still_a_graph():
 
 
 def test_an_arrow_points_at_the_tool_that_is_needed():
-    needed = GraphSnapshot({"base": 1.0, "top": 1.0}, (Edge("base", "top", 0.5, {Why.NEEDED_BY: 0.5}),))
+    needed = GraphSnapshot({"base": 1.0, "top": 1.0}, (ToolEdge("base", "top", 0.5, {Bond.NEEDED_BY: 0.5}),))
 
     assert '"top" -> "base" [' in render_dot(needed)
     assert "dir=forward" in render_dot(needed)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotset.nouns.tool import Life, Origin, Status, Tier
-from hotset.sources.tools.life import (
+from hotset.sources.tools.registry import (
     INACTIVE_AT,
     TTL,
     after_use,

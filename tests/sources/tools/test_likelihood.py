@@ -3,7 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hotset.sources.tools.likelihood import UNLIKELY, Likeness, Weighed, likely
+from hotset.nouns.tool import UNLIKELY
+from hotset.sources.tools.search import Likeness, RankedTool, likelihoods
 
 _SHARES = st.floats(0, 1)
 
@@ -12,20 +13,20 @@ _SHARES = st.floats(0, 1)
 def found(draw):
     scores = sorted(draw(st.lists(st.floats(-20, 20), max_size=12)), reverse=True)
     return [
-        Weighed(f"t{at}", score, Likeness(draw(_SHARES), draw(_SHARES)), draw(st.sampled_from([0.0, 0.0, 0.5, 1.0])))
+        RankedTool(f"t{at}", score, Likeness(draw(_SHARES), draw(_SHARES)), draw(st.sampled_from([0.0, 0.0, 0.5, 1.0])))
         for at, score in enumerate(scores)
     ]
 
 
 def _first(answered=0.5, named=0.5, vote=0.0, others=0.3, lead=1.0, *, size=100):
-    behind = [Weighed("other", -lead, Likeness(others, 0.2))] * 7
-    return likely([Weighed("first", 0.0, Likeness(answered, named), vote), *behind], size)[0]
+    behind = [RankedTool("other", -lead, Likeness(others, 0.2))] * 7
+    return likelihoods([RankedTool("first", 0.0, Likeness(answered, named), vote), *behind], size)[0]
 
 
 @settings(deadline=None)
 @given(found(), st.integers(0, 10**6))
 def test_likelihoods_lie_between_nothing_and_certainty_and_fall_with_the_order(weighed, size):
-    scores = likely(weighed, size)
+    scores = likelihoods(weighed, size)
     assert len(scores) == len(weighed)
     assert all(0.0 <= score <= 1.0 for score in scores)
     assert scores == sorted(scores, reverse=True)
@@ -46,12 +47,12 @@ def test_whatever_speaks_more_for_the_first_makes_it_no_less_likely(answered, na
 def test_a_tool_that_answers_no_more_than_any_other_is_unlikely_and_one_that_does_is_not():
     assert _first(answered=0.3, named=0.3, others=0.28) < UNLIKELY
     assert _first(answered=0.8, named=0.9, others=0.3) > 0.8
-    assert likely([], 10) == []
+    assert likelihoods([], 10) == []
 
 
 def test_the_same_tool_of_many_servers_does_not_make_itself_unlikely():
-    of_all = [Weighed(f"notes{at}__add_note", 0.0, Likeness(0.6, 0.8)) for at in range(30)]
-    others = [Weighed(f"notes{at}__read", -1.0, Likeness(0.3, 0.2)) for at in range(20)]
-    alone, among = likely([of_all[0], *others], 60), likely([*of_all, *others], 60)
+    of_all = [RankedTool(f"notes{at}__add_note", 0.0, Likeness(0.6, 0.8)) for at in range(30)]
+    others = [RankedTool(f"notes{at}__read", -1.0, Likeness(0.3, 0.2)) for at in range(20)]
+    alone, among = likelihoods([of_all[0], *others], 60), likelihoods([*of_all, *others], 60)
     assert among[:30] == [alone[0]] * 30
     assert alone[0] >= UNLIKELY

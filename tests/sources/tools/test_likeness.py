@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from hotset.index.embed.table import Table
 from hotset.index.embed.wordwise import Wordwise
-from hotset.sources.tools.likeness import Likening
+from hotset.sources.tools.search import LikenessTable
 
 _TABLE = Table()
-_LIKENING = Likening(_TABLE)
+_LIKENING = LikenessTable(_TABLE)
 _TEXTS = st.text(alphabet="abcdefg hijklm. ", max_size=40)
 
 

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from tests.waiting import wait_until
 
 from hotset.nouns.tool import Life, Origin, Status
-from hotset.sources.tools.life import step
-from hotset.sources.tools.registry import Registry, life_as_json, life_from, time_as_json, time_from
+from hotset.sources.tools.registry import Registry, life_as_json, life_from, step, time_as_json, time_from
 from hotset.testing import Clock
 
 NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z

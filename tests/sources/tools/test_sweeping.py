@@ -10,15 +10,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stores import store_of
 
 from hotset.errors import BadInput, NotFound, StoreFailed
 from hotset.nouns.tool import Life, Origin, Status, Tier
-from hotset.sources.tools.deleted import Deletions
 from hotset.sources.tools.found.created import CreatedTools, create
-from hotset.sources.tools.graph import Graph
-from hotset.sources.tools.life import TTL, decay
-from hotset.sources.tools.registry import Registry
-from hotset.sources.tools.sweeping import CYCLE, Places, restore, summary, sweep
+from hotset.sources.tools.graph import ToolGraph
+from hotset.sources.tools.registry import TTL, Registry, decay
+from hotset.sources.tools.sweep import CYCLE, Deletions, ToolPlaces, restore, summary, sweep
 from hotset.testing import Clock
 
 NOW = 1_800_000_000.0
@@ -45,9 +44,14 @@ class House:
     def start(self) -> None:
         self.dies_at, self.at = None, 0
         self.created = self.folder / "created"
-        registry, graph = Registry(self.folder, self.clock), Graph(self.folder, self.clock)
-        self.places = Places(
-            registry, graph, Mortal(CreatedTools(self.created), self.step), Deletions(self.folder), self.keep, self.fetch
+        registry, graph = Registry(self.folder, self.clock), ToolGraph(store_of(self.folder), self.clock)
+        self.places = ToolPlaces(
+            registry,
+            graph,
+            Mortal(CreatedTools(self.created), self.step),
+            Deletions(store_of(self.folder)),
+            self.keep,
+            self.fetch,
         )
 
     def stop(self) -> None:
@@ -369,7 +373,7 @@ def test_a_tool_whose_content_cannot_be_kept_stays_and_that_is_told(house, tmp_p
 
     house.write("tidy", "count")
     house.sweep()
-    house.places = Places(
+    house.places = ToolPlaces(
         house.places.registry, house.places.graph, house.places.written, house.places.deletions, full, house.fetch
     )
     assert house.sweep_for(31 * HOUR) == []
@@ -393,7 +397,7 @@ def test_a_tool_that_cannot_be_removed_is_told_each_time_and_kept_once(house):
     house.write("tidy")
     house.sweep()
     places = house.places
-    house.places = Places(places.registry, places.graph, Stuck(house.created), places.deletions, keep, house.fetch)
+    house.places = ToolPlaces(places.registry, places.graph, Stuck(house.created), places.deletions, keep, house.fetch)
     house.sweep_for(33 * HOUR)
 
     assert kept == ["created__tidy"]
@@ -437,7 +441,7 @@ def test_a_tool_that_is_used_while_its_content_is_being_kept_stays(house):
             other.used(name, Origin.CREATED, 0.1)
         return kept(name, code)
 
-    places = Places(
+    places = ToolPlaces(
         house.places.registry, house.places.graph, house.places.written, house.places.deletions, used_meanwhile, house.fetch
     )
     assert sweep(places, house.clock()).deleted == ()

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotset.nouns.tool import Origin, Tool
-from hotset.sources.tools.wording import wording
+from hotset.sources.tools.search import word_tool
 
 _KEY = "ghp_" + "x7Rk2mQ9vLs4TzWb8NcYd1HfJg5PaE3uKo6M"[:36]
 _JSON = st.recursive(
@@ -28,18 +28,18 @@ def _tool(own_name="createPull_request", description="Opens one.", parameters=No
 
 
 def test_names_are_read_as_words():
-    said = wording(_tool())
+    said = word_tool(_tool())
     assert said.title == "create Pull request"
     assert said.text.splitlines()[0] == "git hub"
 
 
 def test_a_title_counts_only_where_it_says_something_else():
-    assert "Create pull request" not in wording(_tool(title="Create pull request")).text
-    assert "Propose a change" in wording(_tool(title="Propose a change")).text
+    assert "Create pull request" not in word_tool(_tool(title="Create pull request")).text
+    assert "Propose a change" in word_tool(_tool(title="Propose a change")).text
 
 
 def test_sources_that_are_all_called_alike_are_no_words():
-    assert "created" not in wording(_tool(source="created", origin=Origin.CREATED)).text
+    assert "created" not in word_tool(_tool(source="created", origin=Origin.CREATED)).text
 
 
 def test_arguments_are_there_with_what_is_said_of_them_and_never_as_json():
@@ -52,7 +52,7 @@ def test_arguments_are_there_with_what_is_said_of_them_and_never_as_json():
         },
         "required": ["merge_method"],
     }
-    text = wording(_tool(parameters=schema)).text
+    text = word_tool(_tool(parameters=schema)).text
     assert "merge method: how to bring it in, squash, rebase" in text
     assert "line Number: counted from one" in text
     assert not set('{}[]"') & set(text)
@@ -61,7 +61,7 @@ def test_arguments_are_there_with_what_is_said_of_them_and_never_as_json():
 
 def test_no_secret_becomes_a_word():
     schema = {"properties": {"token": {"description": f"for example {_KEY}"}}}
-    said = wording(_tool(description=f"Use it with {_KEY}.", parameters=schema))
+    said = word_tool(_tool(description=f"Use it with {_KEY}.", parameters=schema))
     assert _KEY not in said.title + said.text
     assert said.text.count("[secret:") == 2
 
@@ -72,11 +72,11 @@ def test_a_schema_without_end_is_cut():
         deep = {"properties": {f"b{number}": deep for number in range(2)}} if _ < 3 else {"properties": {"c": deep}}
     wide = {"properties": {f"argument_{number}": {"enum": ["y" * 100] * 30} for number in range(200)}}
     for schema in (deep, wide):
-        assert len(wording(_tool(description="z" * 100_000, parameters=schema)).text) < 80_000
+        assert len(word_tool(_tool(description="z" * 100_000, parameters=schema)).text) < 80_000
 
 
 @settings(deadline=None)
 @given(_JSON, st.binary(max_size=30))
 def test_whatever_a_source_calls_a_schema_is_taken(schema, garbage):
-    assert wording(_tool(parameters=schema)).title
-    assert wording(Tool("a__b", "a", Origin.SERVER, "b", "c", garbage)).title == "b"
+    assert word_tool(_tool(parameters=schema)).title
+    assert word_tool(Tool("a__b", "a", Origin.SERVER, "b", "c", garbage)).title == "b"

@@ -1,8 +1,12 @@
-"""Functions of the program that imported us, as tools. They run where they are: they belong to that program."""
+"""Functions of the program that imported us, as tools; and values of Python as what a call gives.
+
+They run where they are: they belong to that program.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import inspect
 import sys
 from collections.abc import Callable, Mapping
@@ -14,8 +18,7 @@ import msgspec
 
 from hotset.errors import BadInput, Malformed
 from hotset.nouns.tool import Origin, Returned, Source, Tool
-from hotset.sources.tools.content import returned
-from hotset.sources.tools.naming import full_name, slug
+from hotset.sources.tools.tool_names import full_name, slug
 
 OURS = Source("hotset", Origin.CALLABLE)
 """Where tools of our own come from."""
@@ -24,7 +27,7 @@ _KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundFunction:
     """A function and how a model sees it."""
 
     tool: Tool
@@ -57,7 +60,7 @@ class Bound:
             raise Malformed(f"{self.tool.name}: {error}") from error
 
 
-def bound(function: Callable[..., Any], source: Source, *, name: str = "", description: str = "") -> Bound:
+def bind_function(function: Callable[..., Any], source: Source, *, name: str = "", description: str = "") -> BoundFunction:
     """A function with annotated parameters as a tool. Raises `BadInput` where it cannot be one, and says why."""
     own = name or getattr(function, "__name__", "")
     if not own.isidentifier():
@@ -73,7 +76,7 @@ def bound(function: Callable[..., Any], source: Source, *, name: str = "", descr
         types[parameter.name] = hints[parameter.name]
     told = description or inspect.getdoc(function) or ""
     tool = Tool(full_name(source.name, own), source.name, source.origin, own, told, _schema(own, signature, types))
-    return Bound(tool, function, types)
+    return BoundFunction(tool, function, types)
 
 
 def program() -> Source:
@@ -97,3 +100,54 @@ def _schema(own: str, signature: inspect.Signature, types: Mapping[str, Any]) ->
 
 async def _awaited(value: Any) -> Any:
     return await value
+
+
+def text_of(returned: Returned) -> str:
+    """Every text of it. What is no text is told by its kind and size; a JSON value stands in where nothing else was said."""
+    blocks = msgspec.json.decode(returned.content)
+    told = [text for block in blocks if isinstance(block, dict) and (text := _told(block))]
+    if not told and returned.structured is not None:
+        told = [returned.structured.decode("utf-8", "replace")]
+    return "\n".join(told)
+
+
+def returned(value: object, *, failed: bool = False) -> Returned:
+    """What a Python function gave back, as any other tool would say it."""
+    if isinstance(value, Returned):
+        return value
+    if value is None:
+        return Returned(b"[]", failed)
+    if isinstance(value, str):
+        return Returned(_blocks({"type": "text", "text": _encodable(value)}), failed)
+    if isinstance(value, bytes):
+        blob = {"uri": "data:,", "mimeType": "application/octet-stream", "blob": base64.b64encode(value).decode()}
+        return Returned(_blocks({"type": "resource", "resource": blob}), failed)
+    text = msgspec.json.encode(value, enc_hook=str)
+    structured = text if text.startswith(b"{") else b'{"result":' + text + b"}"
+    return Returned(_blocks({"type": "text", "text": text.decode()}), failed, structured)
+
+
+def _told(block: Mapping[str, Any]) -> str:  # noqa: PLR0911 - one case a kind of block
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return text
+        case {"type": "image" | "audio" as kind, "data": str(data)}:
+            return f"[{kind}, {block.get('mimeType', 'of unknown type')}, {len(data) * 3 // 4:,} bytes]"
+        case {"type": "resource", "resource": {"text": str(text)}}:
+            return text
+        case {"type": "resource", "resource": {"blob": str(data)} as resource}:
+            return f"[resource, {resource.get('mimeType', 'of unknown type')}, {len(data) * 3 // 4:,} bytes]"
+        case {"type": "resource_link", "uri": str(uri)}:
+            return f"[resource {block.get('name', '')}: {uri}]"
+        case {"type": str(kind)}:
+            return f"[{kind[:40]}]"
+    return ""
+
+
+def _blocks(*blocks: Mapping[str, Any]) -> bytes:
+    return msgspec.json.encode(blocks)
+
+
+def _encodable(text: str) -> str:
+    """A lone surrogate is a character in Python and none in UTF-8."""
+    return text.encode("utf-8", "replace").decode()

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -23,33 +24,45 @@ from hotset.errors import NotFound, ToolRefused
 from hotset.files.folder import private_folder
 from hotset.files.lru import Lru
 from hotset.nouns.tool import Origin, Source, Tool
-from hotset.sources.tools.listing import Change, listed
-from hotset.sources.tools.names import Names, Others, Row
-from hotset.sources.tools.pinning import Entry, Known, State, accepted, diff, is_text, known, readable
-from hotset.sources.tools.rules import Rules
-from hotset.sources.tools.shelves import Label, Shelves, Stamp, Stored, Unread
-from hotset.sources.tools.suspicion import OUR_TOOLS
+from hotset.sources.tools.consent import (
+    CatalogueEntry,
+    KnownTool,
+    ToolRules,
+    ToolState,
+    accepted,
+    is_text,
+    known,
+    listed_again,
+    pinned,
+    storable,
+)
+from hotset.sources.tools.tool_files import (
+    NameIndex,
+    OtherNames,
+    SourceFile,
+    SourceLabel,
+    SourceRow,
+    Stamp,
+    ToolFiles,
+    UndecodedFile,
+)
+from hotset.sources.tools.tool_names import LONGEST, full_name, slug
+from hotset.store.port import Store
 from hotset.text.characters import visible
-
-__all__ = ["Catalogue", "Change", "Known", "Shelf", "State", "diff", "readable"]
+from hotset.text.suspicion import OUR_TOOLS
 
 FOLDER = "catalogue"
 _MOST_TOLD = 3  # names that are offered for one that nobody has
 _KEPT_SHELVES = 16  # read lately, and kept as bytes: a question's answers come from a few sources
 
+MOST_TOOLS = 20_000
+"""That one source may list: a longer list is somebody's mistake, or their attack."""
+LARGEST = 1 << 20
+"""Characters that a tool may say of itself: no model could read more."""
 
-@dataclass(frozen=True, slots=True)
-class Shelf:
-    """A source, as the catalogue knows it."""
-
-    name: str
-    origin: Origin
-    tools: int
-    listed_at: float
-    """When its list last changed."""
-    stamp: str
-    pending: int
-    """Tools for which a person's word is needed."""
+_FOLLOWED = frozenset({Origin.SKILL, Origin.CREATED, Origin.CALLABLE})
+"""Whoever can change these can change us: a person's own files, what was written here after consent, the program itself."""
+_SUFFIX = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +70,7 @@ class _Read:
     """A shelf as it was read, and the stamp of its file then."""
 
     stamp: Stamp
-    label: Label
+    label: SourceLabel
     tools: dict[str, msgspec.Raw]
 
 
@@ -65,36 +78,45 @@ class Catalogue:
     """Of one project. Use it from any thread; any number of processes may have one over the same folder."""
 
     def __init__(
-        self, folder: Path, *, allow: Sequence[str] = (), deny: Sequence[str] = (), clock: Callable[[], float] = time.time
+        self,
+        folder: Path,
+        store: Callable[[], Store],
+        *,
+        allow: Sequence[str] = (),
+        deny: Sequence[str] = (),
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        """`folder` is that of the project's tools; `allow` and `deny` are the patterns of the person's own settings."""
+        """`folder` is that of the project's tools, and `store` has the rules of the project; `allow` and `deny` are the patterns
+        of the person's own settings."""
         folder = private_folder(folder)
-        self._shelves = Shelves(folder / FOLDER)
-        self._rules = Rules(folder, allow, deny)
-        self._names = Names(self._shelves)
+        self._shelves = ToolFiles(folder / FOLDER)
+        self._rules = ToolRules(store, allow=allow, deny=deny, old_file=folder / "rules.json")
+        self._names = NameIndex(self._shelves)
         self._read: Lru[str, _Read] = Lru(count=_KEPT_SHELVES)
         self._lock = threading.RLock()
         self._clock = clock
 
     # What sources say
 
-    def put(self, source: Source, tools: Sequence[Tool], *, instructions: str = "") -> Change:
+    def put(self, source: Source, tools: Sequence[Tool], *, instructions: str = "") -> ListChange:
         """Takes a source's list as it is now. The same list again changes nothing and writes nothing.
 
         Raises `StoreFailed` where it cannot be kept.
         """
         if not is_text(source.name):
-            return Change(refused=(f"a {source.origin} is left out: its name {visible(source.name[:64])} is no text",))
+            return ListChange(refused=(f"a {source.origin} is left out: its name {visible(source.name[:64])} is no text",))
         file = self._shelves.file_of(source.name)
         with self._changing():
             before = self._stored(file)
             if before is not None and before.origin is not source.origin:
                 if not before.away:
-                    return Change(
+                    return ListChange(
                         refused=(f"a {before.origin} is called {source.name} already: this {source.origin} is left out",)
                     )
                 before = None
-            after, change = listed(before, source, tools, Others(self._names, file), instructions=instructions, now=self._clock())
+            after, change = apply_list(
+                before, source, tools, OtherNames(self._names, file), instructions=instructions, now=self._clock()
+            )
             if before is not None and after == msgspec.structs.replace(before, listed_at=after.listed_at):
                 return change
             self._shelves.write(file, after)
@@ -112,22 +134,22 @@ class Catalogue:
 
     # What is asked
 
-    def get(self, name: str) -> Known | None:
+    def get(self, name: str) -> KnownTool | None:
         """By its full name."""
         with self._lock:
-            self._names.glance()
+            self._glance()
             file = self._names.file_of(name)
             return self._known(file, name) if file else None
 
-    def get_own(self, source_name: str, own_name: str) -> Known | None:
+    def get_own(self, source_name: str, own_name: str) -> KnownTool | None:
         """By the names that its source has, and has for it."""
         with self._lock:
-            self._names.glance()
+            self._glance()
             row = self._names.row(self._shelves.file_of(source_name))
             name = next((full for full, own in row.names if own == own_name), "") if row else ""
             return self.get(name) if name else None
 
-    def resolve(self, name: str) -> Known:
+    def resolve(self, name: str) -> KnownTool:
         """By its full name; by its own, or in another spelling of case and separators, where that can mean one tool only.
 
         Raises `NotFound`, with the names that come nearest. Never guesses between two.
@@ -137,17 +159,20 @@ class Catalogue:
         with self._lock:
             meant = () if name in OUR_TOOLS else self._names.names_of_own(name) or self._names.spelt_otherwise(name)
             usable = [
-                each for each in map(self.get, meant[:_KEPT_SHELVES]) if each and each.state not in (State.GONE, State.DENIED)
+                each
+                for each in map(self.get, meant[:_KEPT_SHELVES])
+                if each and each.state not in (ToolState.GONE, ToolState.DENIED)
             ]
-            ready = [each for each in usable if each.state is State.READY]
+            ready = [each for each in usable if each.state is ToolState.READY]
             if len(meant) <= _KEPT_SHELVES and (len(ready) == 1 or len(usable) == 1):
                 return (ready or usable)[0]
             near = [each.tool.name for each in usable[:_MOST_TOLD]] or self._near(name)
         raise NotFound(_not_found(name, near, several=len(usable) > 1))
 
-    def tools(self) -> Iterator[Known]:
+    def tools(self) -> Iterator[KnownTool]:
         """All of them, shelf by shelf; those of sources that are away are left out."""
         with self._lock:
+            self._rules.follow()
             self._names.follow()
             files = [file for file, row in self._names.rows() if not row.away]
         for file in files:
@@ -162,28 +187,29 @@ class Catalogue:
             stamps = self._names.follow()
         return sha256(repr((sorted(stamps.items()), self._rules.version())).encode()).hexdigest()[:32]
 
-    def sources(self) -> Sequence[Shelf]:
+    def sources(self) -> Sequence[SourceRow]:
         """Those that are not away, by name."""
         with self._lock:
-            self._names.glance()
+            self._glance()
             rows = [row for _, row in self._names.rows() if not row.away]
-        return tuple(sorted((_shelf(row) for row in rows), key=lambda each: each.name))
+        return tuple(sorted(rows, key=lambda each: each.name))
 
     def instructions(self, source_name: str) -> str:
         """What a server tells models about itself, as it was accepted; empty while a person has to look at it."""
         with self._lock:
+            self._rules.follow()
             read = self._shelf(self._shelves.file_of(source_name))
             label = read.label if read else None
             if label is None or label.words is None or label.away or not label.may_run or self._why_denied(source_name):
                 return ""
         words = known(label.words, source_name, label.origin)
-        is_held = words.state is State.CHANGED and words.new is not None
-        return words.tool.description if words.state is State.READY or is_held else ""
+        is_held = words.state is ToolState.CHANGED and words.new is not None
+        return words.tool.description if words.state is ToolState.READY or is_held else ""
 
     def troubles(self) -> Sequence[str]:
         """What is wrong with the catalogue's own files, in sentences."""
         with self._lock:
-            self._rules.why_denied("", "")
+            self._rules.follow()
             return [*self._shelves.troubles(), *([self._rules.trouble] if self._rules.trouble else [])]
 
     # What a person says
@@ -211,17 +237,17 @@ class Catalogue:
     def deny(self, name: str) -> None:
         """A tool, a source or a pattern, in this project."""
         with self._changing():
-            self._rules.deny(name)
+            self._rules.deny(name, self._clock())
 
     def allow(self, name: str) -> None:
         """Takes back what was denied, here or in the person's settings."""
         with self._changing():
-            self._rules.allow(name)
+            self._rules.allow(name, self._clock())
 
     def may_run(self, source: Source) -> None:
         """Raises `ToolRefused` where nobody said that the source may run as it is now."""
         with self._lock:
-            self._names.glance()
+            self._glance()
             denied, row = self._why_denied(source.name), self._names.row(self._shelves.file_of(source.name))
         if denied:
             raise ToolRefused(f"{source.name} does not run: {denied}")
@@ -235,13 +261,18 @@ class Catalogue:
 
     # Inside
 
+    def _glance(self) -> None:
+        self._rules.follow()
+        self._names.glance()
+
     @contextmanager
     def _changing(self) -> Iterator[None]:
         with self._lock, self._shelves.alone():
+            self._rules.follow()
             self._names.follow()
             yield
 
-    def _stored(self, file: str) -> Stored | None:
+    def _stored(self, file: str) -> SourceFile | None:
         return self._shelves.read(file, _STORED)
 
     def _shelf(self, file: str) -> _Read | None:
@@ -256,7 +287,7 @@ class Catalogue:
             self._read.put(file, read)
         return read
 
-    def _known(self, file: str, name: str) -> Known | None:
+    def _known(self, file: str, name: str) -> KnownTool | None:
         read = self._shelf(file)
         raw = read.tools.get(name) if read else None
         if read is None or raw is None:
@@ -267,42 +298,42 @@ class Catalogue:
             self._stored(file)
             return None
 
-    def _judged(self, label: Label, entry: Entry, file: str) -> Known:
+    def _judged(self, label: SourceLabel, entry: CatalogueEntry, file: str) -> KnownTool:
         """A tool with its state, as it follows from itself, its source, the others and the rules."""
         found = self._by_itself(label, entry, file)
         if denied := self._why_denied(label.name, entry.name):
-            return replace(found, state=State.DENIED, why=denied)
+            return replace(found, state=ToolState.DENIED, why=denied)
         if label.away:
-            return replace(found, state=State.GONE, why=f"{label.name} is not configured any more")
-        if not label.may_run and found.state is not State.GONE:
+            return replace(found, state=ToolState.GONE, why=f"{label.name} is not configured any more")
+        if not label.may_run and found.state is not ToolState.GONE:
             look = f"a person can look at it and say `hotset tools approve {label.name}`"
             changed = "its files changed since a person let it run" if label.approved else "nobody said that it may run"
             why = f"{label.name} lies in the project's folder, and {changed}; {look}"
-            return replace(found, state=State.UNAPPROVED, why=why, digest=label.stamp, is_told=_is_told(found))
+            return replace(found, state=ToolState.UNAPPROVED, why=why, digest=label.stamp, is_told=_is_told(found))
         return found
 
-    def _by_itself(self, label: Label, entry: Entry, file: str) -> Known:
+    def _by_itself(self, label: SourceLabel, entry: CatalogueEntry, file: str) -> KnownTool:
         shadows = [each for each in (entry.waits or entry.pin).mentions if self._is_of_others(each, file)]
         return known(entry, label.name, label.origin, shadows=shadows)
 
     def _is_of_others(self, name: str, file: str) -> bool:
         """It is a tool of another source, or ours, and none of its own."""
-        others = Others(self._names, file)
+        others = OtherNames(self._names, file)
         ours = name in OUR_TOOLS and file not in self._names.files_of_own(name)
         return ours or others.have_own(name) or others.have(name)
 
-    def _is_flagged(self, shelf: Stored, name: str, file: str) -> bool:
-        return self._by_itself(shelf, shelf.tools[name], file).state is State.FLAGGED
+    def _is_flagged(self, shelf: SourceFile, name: str, file: str) -> bool:
+        return self._by_itself(shelf, shelf.tools[name], file).state is ToolState.FLAGGED
 
     def _near(self, name: str) -> list[str]:
         """Names like this one that can be used."""
         found = map(self.get, self._names.near(name, _KEPT_SHELVES))
-        return [each.tool.name for each in found if each and each.state is State.READY][:_MOST_TOLD]
+        return [each.tool.name for each in found if each and each.state is ToolState.READY][:_MOST_TOLD]
 
     def _why_denied(self, source: str, name: str = "") -> str:
         return self._rules.why_denied(name or source, source)
 
-    def _approved_one(self, shelf: Stored, file: str, name: str, seen: str) -> Stored:
+    def _approved_one(self, shelf: SourceFile, file: str, name: str, seen: str) -> SourceFile:
         entry = shelf.tools[name]
         if not shelf.may_run:
             say = f"`hotset tools approve {shelf.name}` is about all of it"
@@ -311,9 +342,9 @@ class Catalogue:
             raise ToolRefused(f"{name} changed again since you looked at it; look once more with `hotset tools approve {name}`")
         return msgspec.structs.replace(shelf, tools={**shelf.tools, name: accepted(entry)})
 
-    def _approved_whole(self, shelf: Stored, file: str, seen: str, *, follow: bool) -> tuple[Stored, list[str]]:
+    def _approved_whole(self, shelf: SourceFile, file: str, seen: str, *, follow: bool) -> tuple[SourceFile, list[str]]:
         """Everything of it that waits; for a source of the project's folder, that it may run with the files that were seen."""
-        waiting = {State.CHANGED, State.FLAGGED}
+        waiting = {ToolState.CHANGED, ToolState.FLAGGED}
         states = {name: self._by_itself(shelf, entry, file).state for name, entry in shelf.tools.items()}
         tools = {name: accepted(entry) if states[name] in waiting else entry for name, entry in shelf.tools.items()}
         words = accepted(shelf.words) if shelf.words else None
@@ -322,17 +353,13 @@ class Catalogue:
             return after, [name for name, state in states.items() if state in waiting]
         if not (seen or shelf.stamp):
             raise ToolRefused(f"what {shelf.name} runs cannot be told from its files, so nothing can be approved")
-        here = [name for name, state in states.items() if state is not State.GONE]
+        here = [name for name, state in states.items() if state is not ToolState.GONE]
         return msgspec.structs.replace(after, approved=seen or shelf.stamp, follow=follow), here
 
 
-def _is_told(found: Known) -> bool:
+def _is_told(found: KnownTool) -> bool:
     """May a skill of the project be told of before a person agreed? Not its functions, and not what a person should see first."""
-    return found.tool.origin is Origin.SKILL and not found.tool.own_name and found.state is State.READY and not found.warnings
-
-
-def _shelf(row: Row) -> Shelf:
-    return Shelf(row.name, row.origin, row.offered, row.listed_at, row.stamp, row.pending)
+    return found.tool.origin is Origin.SKILL and not found.tool.own_name and found.state is ToolState.READY and not found.warnings
 
 
 def _not_found(name: str, near: Sequence[str], *, several: bool = False) -> str:
@@ -342,6 +369,110 @@ def _not_found(name: str, near: Sequence[str], *, several: bool = False) -> str:
     return f"{told}; did you mean {', '.join(near)}?" if near else f"{told}; find_tools finds tools by what they do"
 
 
-_STORED = msgspec.json.Decoder(Stored)
-_UNREAD = msgspec.json.Decoder(Unread)
-_ENTRY = msgspec.json.Decoder(Entry)
+_STORED = msgspec.json.Decoder(SourceFile)
+_UNREAD = msgspec.json.Decoder(UndecodedFile)
+_ENTRY = msgspec.json.Decoder(CatalogueEntry)
+
+
+@dataclass(frozen=True, slots=True)
+class ListChange:
+    """What a list changed, by the names of tools."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    flagged: tuple[str, ...] = ()
+    """Of those that were added or changed."""
+    refused: tuple[str, ...] = ()
+    """Sentences about what of the list was not taken."""
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed or self.flagged or self.refused)
+
+
+def apply_list(
+    before: SourceFile | None, source: Source, tools: Sequence[Tool], others: OtherNames, *, instructions: str, now: float
+) -> tuple[SourceFile, ListChange]:
+    shelf = before or SourceFile(source.name, source.origin, head=_head(source, others))
+    entries = dict(shelf.tools)
+    by_own = {entry.pin.own_name: name for name, entry in entries.items()}
+    follow = source.origin in _FOLLOWED
+    taken, refused = _taken(tools)
+    added, changed = [], []
+    for tool in taken:
+        if (name := by_own.get(tool.own_name)) is None:
+            name = _name(tool, shelf, entries, others)
+            entries[name] = CatalogueEntry(name, pinned(tool, _odd(tool, name, others)))
+            added.append(name)
+        else:
+            old = entries[name]
+            entries[name] = listed_again(old, tool, partial(_odd, tool, name, others), follow=follow)
+            if (entries[name].pin, entries[name].waits) != (old.pin, old.waits):
+                changed.append(name)
+    here = {tool.own_name for tool in taken}
+    removed = [name for name, entry in entries.items() if entry.pin.own_name not in here and not entry.gone]
+    entries |= {name: msgspec.structs.replace(entries[name], gone=True) for name in removed}
+    label = {"stamp": source.stamp, "trusted": source.trusted, "listed_at": now, "away": False}
+    words = _words(instructions, shelf.words, follow=follow)
+    after = msgspec.structs.replace(shelf, **label, words=words, tools=entries)
+    return after, ListChange(tuple(added), tuple(changed), tuple(removed), refused=tuple(refused))
+
+
+def _taken(tools: Sequence[Tool]) -> tuple[list[Tool], list[str]]:
+    """What of a list can be kept, each of its names once; and sentences about the rest."""
+    taken: dict[str, Tool] = {}
+    refused = []
+    for tool in map(storable, tools[:MOST_TOOLS]):
+        size = len(tool.own_name) + len(tool.title) + len(tool.description) + len(tool.parameters) + len(tool.annotations)
+        if size > LARGEST:
+            refused.append(f"{visible(tool.own_name[:64])} is left out: it says {size:,} characters of itself")
+        elif taken.setdefault(tool.own_name, tool) != tool:
+            refused.append(f"{visible(tool.own_name[:64])} is listed twice: the first one is taken")
+    if len(tools) > MOST_TOOLS:
+        refused.append(f"{len(tools) - MOST_TOOLS:,} tools are left out: a source may list {MOST_TOOLS:,}")
+    return list(taken.values()), refused
+
+
+def _head(source: Source, others: OtherNames) -> str:
+    """What stands in front of its tools' names: a second source of the same slug gets a hash behind it."""
+    head = slug(source.name)
+    return f"{head[:32].rstrip('_-')}-{_short_hash(source.name)}" if others.have_head(head) else head
+
+
+def _name(tool: Tool, shelf: SourceFile, entries: Mapping[str, CatalogueEntry], others: OtherNames) -> str:
+    """As the source's finder named it, unless that is taken."""
+    name = tool.name if shelf.head == slug(shelf.name) else full_name(shelf.head, tool.own_name)
+    if name not in entries and name not in OUR_TOOLS and not others.have(name):
+        return name
+    return f"{name[: LONGEST - _SUFFIX - 1].rstrip('_')}_{_short_hash(shelf.name + '/' + tool.own_name)}"
+
+
+def _odd(tool: Tool, name: str, others: OtherNames) -> list[str]:
+    """What is odd about its name beside the others'."""
+    odd = []
+    if full := others.alike(name):
+        odd.append(f"its name {name} looks like {full}, a tool of another source")
+    if own := others.alike_own(tool.own_name):
+        odd.append(f"its name {tool.own_name[:64]!r} looks like {own[:64]!r}, which another source has")
+    if tool.name != name and others.have(tool.name):
+        odd.append(f"it would have the name of {tool.name}, a tool of another source")
+    if tool.name in OUR_TOOLS:
+        odd.append(f"it would have the name of hotset's own {tool.name}")
+    return odd
+
+
+def _words(text: str, before: CatalogueEntry | None, *, follow: bool) -> CatalogueEntry | None:
+    """A server's instructions, kept as if they were the description of a tool without a name."""
+    if before is None:
+        return CatalogueEntry("", pinned(_speaking(text))) if text else None
+    if not text:
+        return msgspec.structs.replace(before, gone=True)
+    return listed_again(before, _speaking(text), list, follow=follow)
+
+
+def _speaking(text: str) -> Tool:
+    return Tool("", "", Origin.SERVER, "", text[:LARGEST], b"{}")
+
+
+def _short_hash(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_SUFFIX]

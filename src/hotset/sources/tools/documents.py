@@ -1,12 +1,14 @@
-"""A JSON file that several processes and a person change: read anew before each change, written whole, never lost.
+"""What several processes change: a JSON file that a person edits as well, and a stored value that is written seldom.
 
-Beside `NAME` lies `NAME.last`, the copy of what was last written here. A file that cannot be read is set aside as
-`NAME.damaged-1` (2, 3 ...), what cannot be read of it is taken from the copy, and a trouble tells of it.
+The file is read anew before each change, written whole, never lost. Beside `NAME` lies `NAME.last`, the copy of what was last
+written here. A file that cannot be read is set aside as `NAME.damaged-1` (2, 3 ...), what cannot be read of it is taken from the
+copy, and a trouble tells of it.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -14,25 +16,29 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from hotset.errors import DiskFull, StoreFailed
+from hotset.errors import DiskFull, HotsetError, StoreFailed
+from hotset.files.debounce import Debouncer
 from hotset.files.folder import private_folder
 from hotset.files.lock import hold_to_change
 from hotset.files.open import NotRegular, open_regular
 from hotset.files.write import is_full, replace_file
+from hotset.store.values import StoredValue
 
 _SAVING = 1.0  # seconds for which a file that was just changed may still be on its way out of an editor
 _SAVING_POLL = 0.05
 _LARGEST = 64 * 1024 * 1024  # bytes; nothing that is kept here comes near
 _TROUBLES = 20
+_GATHER = 1.0  # seconds; nobody waits for it
+_MOST_WAITING = 1000  # items that are remembered while they cannot be written
 _BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedDocument:
     """What of a file can be used."""
 
     value: dict[str, Any]
@@ -40,11 +46,11 @@ class Checked:
     """What could not, in a few words each; the value has something else in its place."""
 
 
-Check = Callable[[dict[str, Any] | None, dict[str, Any] | None], Checked]
+Check = Callable[[dict[str, Any] | None, dict[str, Any] | None], CheckedDocument]
 """Is given what a file says and what its copy says, each None where it says nothing, and has the one stand in for the other."""
 
 
-class Document:
+class SharedDocument:
     """One file. Any thread may use it; a change holds a lock that other processes respect."""
 
     def __init__(self, path: Path, check: Check) -> None:
@@ -134,6 +140,67 @@ class Document:
             if is_full(error):
                 raise DiskFull(f"no room is left to write {self.path}; make some, and what was not written will be") from error
             raise StoreFailed(f"cannot write {self.path}: {error.strerror}") from error
+
+
+_Value = TypeVar("_Value", bound=msgspec.Struct)
+_Item = TypeVar("_Item")
+
+
+class GatheredValue(Generic[_Value, _Item]):
+    """A stored value to which items are added about once a second, off the caller's path. Any thread may use it."""
+
+    def __init__(
+        self,
+        value: StoredValue[_Value],
+        add: Callable[[_Value, Sequence[_Item]], _Value],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.trouble = ""
+        """Why the items that wait could not be written."""
+        self._value = value
+        self._add = add
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._waiting: list[_Item] = []
+        self._debouncer = Debouncer(self._try_to_write, _GATHER)
+
+    def put(self, item: _Item) -> None:
+        with self._lock:
+            self._waiting.append(item)
+            del self._waiting[:-_MOST_WAITING]
+        self._debouncer.ask()
+
+    def read(self) -> tuple[_Value, tuple[_Item, ...]]:
+        """What is written, the same object while it is unchanged, and the items that wait. Raises a `HotsetError`."""
+        with self._lock:
+            waiting = tuple(self._waiting)
+        return self._value.read(), waiting
+
+    def change(self, change: Callable[[_Value], _Value] = lambda value: value) -> None:
+        """Adds the items that wait, then applies `change`. Durable when it returns; raises a `HotsetError`."""
+        with self._lock:
+            taken, self._waiting = self._waiting, []
+        try:
+            self._value.change(lambda value: change(self._add(value, taken)), self._clock())
+        except BaseException:
+            with self._lock:
+                self._waiting = taken + self._waiting
+            raise
+        self.trouble = ""
+
+    def flush(self) -> None:
+        """Writes the items that wait. Raises a `HotsetError`."""
+        if self._waiting:
+            self.change()
+
+    def close(self) -> None:
+        self._debouncer.close()
+
+    def _try_to_write(self) -> None:
+        try:
+            self.flush()
+        except HotsetError as error:  # the items wait for the next attempt
+            self.trouble = str(error)
 
 
 _Stamp = tuple[int, int, int, int]

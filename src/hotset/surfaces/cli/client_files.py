@@ -10,7 +10,7 @@ from typing import Any
 
 from hotset.dialects.wire import Field, fields
 from hotset.errors import BadConfig, Malformed
-from hotset.sources.tools.found.jsonc import blanked, decoded
+from hotset.sources.tools import blank_comments, decode_jsonc
 
 _TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)
 
@@ -95,14 +95,14 @@ def _said_in(text: str, tables: Sequence[str]) -> Any:
 def _said(text: str, container: str, name: str) -> Any:
     """The entry as it stands there; None where it does not."""
     try:
-        inner = decoded(text)[container]
+        inner = decode_jsonc(text)[container]
         return inner[name]
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
 
 
 def _plain(body: bytes) -> bytes:
-    return blanked(body.decode()).encode()
+    return blank_comments(body.decode()).encode()
 
 
 def _fields(plain: bytes, what: str) -> dict[str, Field]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
 from hotset.config import Config
@@ -13,7 +12,7 @@ from hotset.surfaces.cli.options import Chosen
 from hotset.surfaces.cli.terminal import counting, say
 
 if TYPE_CHECKING:
-    from hotset.runtime.toolbox import Toolbox
+    from hotset.sources.tools import Toolbox
 
 PATIENCE = 60.0
 """Seconds for servers that a person has just added: a first start may fetch packages."""
@@ -31,8 +30,7 @@ def looking(config: Config) -> Iterator[Toolbox]:
 @contextmanager
 def opened(config: Config) -> Iterator[Toolbox]:
     """For a command that looks, or calls one tool. Every use is in the audit."""
-    from hotset.runtime.toolbox import Toolbox  # noqa: PLC0415 - a quarter of a second; help should not pay for it
-    from hotset.runtime.toolbox_index import open_finding  # noqa: PLC0415
+    from hotset.sources.tools import Toolbox  # noqa: PLC0415 - a quarter of a second; help should not pay for it
     from hotset.store.sqlite import SqliteStore  # noqa: PLC0415
 
     with closing(SqliteStore.open_to_look(config.folder)) as store:
@@ -40,8 +38,7 @@ def opened(config: Config) -> Iterator[Toolbox]:
         def happened(event: Event) -> None:
             store.keep(event)
 
-        finding = partial(open_finding, embedding=config.embedding)
-        with closing(Toolbox(config, finding, whose="hotset tools", happened=happened)) as toolbox:
+        with closing(Toolbox(config, lambda: store, whose="hotset tools", happened=happened)) as toolbox:
             yield toolbox
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,7 @@ def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -
     Without FILES, those of this project and of your home folder are looked for. What stands in a file of the project is imported
     for this project alone. Your agents can start what is imported; the other program's file stays as it is.
     """
-    from hotset.sources.tools.found.clients import known_client_files, read_client  # noqa: PLC0415
-    from hotset.sources.tools.found.servers import add_servers  # noqa: PLC0415
+    from hotset.sources.tools import add_servers, known_client_files, read_client  # noqa: PLC0415 - with the toolbox
 
     config = chosen.config()
     home = config.user
@@ -89,7 +88,7 @@ def add(
     here: bool,
 ) -> int:
     """Add an MCP server: a command behind `--`, or a URL."""
-    from hotset.sources.tools.found.servers import add_servers  # noqa: PLC0415
+    from hotset.sources.tools import add_servers  # noqa: PLC0415 - with the toolbox
 
     if command[0].startswith(("http://", "https://")) and len(command) == 1:
         entry: dict[str, Any] = {"url": command[0], **({"headers": _pairs(header)} if header else {})}
@@ -114,7 +113,7 @@ def add(
 @of_project
 def remove(chosen: Chosen, name: str) -> int:
     """Take a server out again."""
-    from hotset.sources.tools.found.servers import remove_server  # noqa: PLC0415
+    from hotset.sources.tools import remove_server  # noqa: PLC0415 - with the toolbox
 
     failed: NotFound | None = None
     for file in reversed(chosen.config().servers):
@@ -135,8 +134,7 @@ def remove(chosen: Chosen, name: str) -> int:
 @_yes
 def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
     """Allow a tool or a source that is new or has changed, after a look at what it says now."""
-    from hotset.sources.tools.catalogue import State, diff, readable  # noqa: PLC0415 - with the toolbox
-    from hotset.sources.tools.checking import compact  # noqa: PLC0415
+    from hotset.sources.tools import ToolState, compact, diff, readable  # noqa: PLC0415 - with the toolbox
     from hotset.surfaces.cli.meant import did_you_mean  # noqa: PLC0415
 
     with opened(chosen.config()) as toolbox:
@@ -147,10 +145,10 @@ def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
             near = "" if name in names else did_you_mean(name, names)
             say(f"nothing of {name} waits for approval{f'; {near}' if near else ''}".rstrip(), quiet=chosen.quiet)
             return FOUND
-        if waiting[0].state is State.UNAPPROVED:  # all of a skill is approved at once, or nothing
+        if waiting[0].state is ToolState.UNAPPROVED:  # all of a skill is approved at once, or nothing
             emit(plain(f"{toolbox.instructions(waiting[0].tool.source)}\n"))
         for known in waiting:
-            if known.state is State.UNAPPROVED:
+            if known.state is ToolState.UNAPPROVED:
                 emit(plain(compact(known.tool)))
             else:
                 emit(plain(f"{known.tool.name} ({known.state}): {known.why}\n{diff(known) or readable(known.tool)}\n"))
@@ -159,7 +157,7 @@ def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
         if not agreeing.agreed("Allow it?", yes=yes):
             return FOUND
         one = waiting[0]
-        seen = one.digest if name == one.tool.name or one.state is State.UNAPPROVED else ""
+        seen = one.digest if name == one.tool.name or one.state is ToolState.UNAPPROVED else ""
         approved = toolbox.catalogue.approve(name, seen, follow=follow)
     say(f"{', '.join(approved)}: allowed", quiet=chosen.quiet)
     return OK
@@ -193,7 +191,7 @@ def allow(chosen: Chosen, pattern: str) -> int:
 def pin(chosen: Chosen, name: str) -> int:
     """Keep a tool: its process is not stopped to make room, and it never becomes inactive."""
     with opened(chosen.config()) as toolbox:
-        tool = toolbox.meant(name).tool
+        tool = toolbox.resolve(name).tool
         toolbox.registry.pin(tool.name, tool.origin)
     say(f"{tool.name} is pinned", quiet=chosen.quiet)
     return OK
@@ -206,7 +204,7 @@ def unpin(chosen: Chosen, name: str) -> int:
     """Let a tool live by its use again."""
     with opened(chosen.config()) as toolbox:
         with suppress(NotFound):  # what is gone can be let go, too
-            name = toolbox.meant(name).tool.name
+            name = toolbox.resolve(name).tool.name
         life = toolbox.registry.unpin(name)
     if life is None:
         raise NotFound(f"{name} was not pinned")
@@ -219,22 +217,19 @@ def unpin(chosen: Chosen, name: str) -> int:
 @of_project
 def restore(chosen: Chosen, name: str) -> int:
     """Bring back a tool that an agent wrote and that was let go because nobody used it."""
-    from hotset.store.sqlite import SqliteStore  # noqa: PLC0415 - with the toolbox
-
-    config = chosen.config()
-    with opened(config) as toolbox, closing(SqliteStore.open(config.folder)) as store:
-        toolbox.life.restore(name, store)
+    with opened(chosen.config()) as toolbox:
+        toolbox.restore(name)
     say(f"{name} is back", quiet=chosen.quiet)
     return OK
 
 
 def _tell_new(chosen: Chosen) -> None:
     """What the servers offer, as soon as they have said it."""
-    from hotset.sources.tools.catalogue import State  # noqa: PLC0415 - with the toolbox
+    from hotset.sources.tools import ToolState  # noqa: PLC0415 - with the toolbox
 
     with opened(chosen.config()) as toolbox:
         stock(toolbox, chosen, PATIENCE)
-        number = sum(known.state is State.READY for known in toolbox.catalogue.tools())
+        number = sum(known.state is ToolState.READY for known in toolbox.catalogue.tools())
     say(f"{count(number, 'tool')} can be found now; try: {chosen.hint('tools find WORDS')}", quiet=chosen.quiet)
 
 

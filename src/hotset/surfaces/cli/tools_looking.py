@@ -28,7 +28,7 @@ _NONE_KNOWN = "no tool is known yet; add some: {}"
 @as_json
 def list_(chosen: Chosen, source: str | None, limit: int, *, as_json: bool) -> int:
     """Every tool that is known, with its state and its use."""
-    from hotset.sources.tools.life import tier  # noqa: PLC0415 - with the toolbox
+    from hotset.sources.tools import tier  # noqa: PLC0415 - with the toolbox
     from hotset.surfaces.cli.meant import did_you_mean  # noqa: PLC0415
 
     with looking(chosen.config()) as toolbox:
@@ -89,8 +89,8 @@ def list_(chosen: Chosen, source: str | None, limit: int, *, as_json: bool) -> i
 @as_json
 def find(chosen: Chosen, query: tuple[str, ...], source: tuple[str, ...], limit: int, *, as_json: bool) -> int:
     """The tools that fit a task, best first, as an agent gets them. The number is how likely each is the right one."""
-    from hotset.sources.tools.checking import compact  # noqa: PLC0415 - with the toolbox
-    from hotset.sources.tools.likelihood import UNLIKELY  # noqa: PLC0415
+    from hotset.nouns.tool import UNLIKELY  # noqa: PLC0415 - with the toolbox
+    from hotset.sources.tools import compact  # noqa: PLC0415 - with the toolbox
 
     with looking(chosen.config()) as toolbox:
         stock(toolbox, chosen)
@@ -181,9 +181,7 @@ def use(chosen: Chosen, name: str, arguments: tuple[str, ...], *, as_json: bool)
 @as_json
 def status(chosen: Chosen, *, as_json: bool) -> int:
     """What runs and how much memory it takes, how tools live, and what waits for your approval."""
-    from hotset.runtime.toolbox_running import running_everywhere  # noqa: PLC0415 - with the toolbox
-    from hotset.sources.tools.catalogue import State  # noqa: PLC0415
-    from hotset.sources.tools.sweeping import summary  # noqa: PLC0415
+    from hotset.sources.tools import ToolState, running_everywhere, summary  # noqa: PLC0415 - with the toolbox
 
     config = chosen.config()
     with looking(config) as toolbox:
@@ -193,7 +191,7 @@ def status(chosen: Chosen, *, as_json: bool) -> int:
         troubles = toolbox.troubles()
     running = running_everywhere(config)
     states = Counter(each.state for each in known)
-    waiting = [each for each in known if each.state in (State.CHANGED, State.FLAGGED, State.UNAPPROVED)]
+    waiting = [each for each in known if each.state in (ToolState.CHANGED, ToolState.FLAGGED, ToolState.UNAPPROVED)]
     if as_json:
         emit_json(
             {
@@ -236,7 +234,7 @@ def status(chosen: Chosen, *, as_json: bool) -> int:
     )
     if not known:
         say(_NONE_KNOWN.format(chosen.hint("tools import")), quiet=chosen.quiet)
-    whole = {each.tool.source for each in waiting if each.state is State.UNAPPROVED}  # approved at once, or not at all
+    whole = {each.tool.source for each in waiting if each.state is ToolState.UNAPPROVED}  # approved at once, or not at all
     asking = {each.tool.source if each.tool.source in whole else each.tool.name: each for each in reversed(waiting)}
     for name, each in sorted(asking.items())[:_MOST_TOLD]:
         say(f"waits for you: {name}: {chosen.hint(f'tools approve {name}')}")
@@ -252,8 +250,7 @@ def status(chosen: Chosen, *, as_json: bool) -> int:
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of stdout.")
 def graph(chosen: Chosen, output: Path | None, *, as_json: bool) -> int:
     """Which tools are used together, resemble each other, or need each other, in Graphviz's DOT."""
-    from hotset.sources.tools.graph_export import GraphSnapshot, render_dot, render_json  # noqa: PLC0415 - with the toolbox
-    from hotset.sources.tools.life import tier  # noqa: PLC0415
+    from hotset.sources.tools import GraphSnapshot, render_dot, render_json, tier  # noqa: PLC0415 - with the toolbox
 
     with looking(chosen.config()) as toolbox:
         now = time.time()

@@ -17,8 +17,8 @@ from hotset.nouns.retrieval import MAX_TOKENS, Retrieved
 from hotset.runtime import ledger
 from hotset.runtime.machine import Machine
 from hotset.runtime.record import KEEPING
-from hotset.runtime.toolbox import Toolbox
 from hotset.sources.memory import MemorySource
+from hotset.sources.tools import Toolbox
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.cli import meant

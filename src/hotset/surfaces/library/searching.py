@@ -16,8 +16,8 @@ from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import Place, Retrieved, Search
 from hotset.runtime import recall
 from hotset.runtime.search import memory_hits, merge_hits, tool_hits
-from hotset.runtime.toolbox import Toolbox
 from hotset.sources.code import catch_up, has_code, index_folder, read_consent
+from hotset.sources.tools import Toolbox
 from hotset.store.port import Store
 from hotset.surfaces.library.engine import Engine
 from hotset.text.languages import LANGUAGES

@@ -10,9 +10,8 @@ import msgspec
 
 from hotset.dialects import DIALECTS
 from hotset.nouns.message import ToolSpec
-from hotset.nouns.tool import Ghost
-from hotset.runtime.toolbox import Toolbox, Used
-from hotset.sources.tools.likelihood import UNLIKELY
+from hotset.nouns.tool import UNLIKELY, Ghost
+from hotset.sources.tools import Toolbox, ToolUse
 from hotset.surfaces.library.messages import dialect_named
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -58,7 +57,7 @@ class Tools(_Library):
         """
         return self._for_query(query, limit, dialect, session)
 
-    def use(self, name: str, arguments: Mapping[str, Any] | str, *, session: str = "", query: str = "") -> Used:
+    def use(self, name: str, arguments: Mapping[str, Any] | str, *, session: str = "", query: str = "") -> ToolUse:
         """Calls a tool, starting what it needs. Wrong arguments are answered with what is wrong: `Used.ran` is false then.
 
         Raises `NotFound`, `ToolRefused` and `ToolFailed`.
@@ -79,7 +78,7 @@ class AsyncTools(_Library):
         """See `Tools.for_query`."""
         return await asyncio.to_thread(self._for_query, query, limit, dialect, session)
 
-    async def use(self, name: str, arguments: Mapping[str, Any] | str, *, session: str = "", query: str = "") -> Used:
+    async def use(self, name: str, arguments: Mapping[str, Any] | str, *, session: str = "", query: str = "") -> ToolUse:
         """See `Tools.use`."""
         return await self._toolbox().use_async(name, arguments, session=session, query=query)
 

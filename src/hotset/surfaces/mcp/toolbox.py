@@ -18,9 +18,7 @@ from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import MAX_TOKENS
 from hotset.nouns.turn import Event
-from hotset.runtime.toolbox import Toolbox, Used
-from hotset.runtime.toolbox_index import open_finding
-from hotset.sources.tools.sweeping import CYCLE
+from hotset.sources.tools import CYCLE, Toolbox, ToolUse
 from hotset.store.port import Store
 from hotset.surfaces.mcp.project import Project
 from hotset.surfaces.mcp.protocol import Said, Tool
@@ -42,22 +40,20 @@ def opened_toolbox(project: Project, config: Config) -> Iterator[Toolbox]:
         with suppress(HotsetError):
             project.keeping.keep(event)  # nobody waits for the audit
 
-    finding = partial(open_finding, embedding=config.embedding)
     over = threading.Event()
-    with closing(Toolbox(config, finding, whose="hotset mcp", happened=happened)) as toolbox:
-        threading.Thread(target=_tend, args=(toolbox, project, over), name="hotset-toolbox", daemon=True).start()
+    with closing(Toolbox(config, lambda: project.keeping, whose="hotset mcp", happened=happened)) as toolbox:
+        threading.Thread(target=_tend, args=(toolbox, over), name="hotset-toolbox", daemon=True).start()
         try:
             yield toolbox
         finally:
             over.set()
 
 
-def _tend(toolbox: Toolbox, project: Project, over: threading.Event) -> None:
+def _tend(toolbox: Toolbox, over: threading.Event) -> None:
     toolbox.warm()
     while not over.wait(CYCLE):
         if not toolbox.empty:
-            with suppress(HotsetError):
-                toolbox.tend(project.keeping)
+            toolbox.tend()
 
 
 def toolbox_tools(toolbox: Toolbox, store: Callable[[], Store], knobs: Knobs) -> tuple[Tool, ...]:
@@ -98,7 +94,7 @@ def _use(toolbox: Toolbox, store: Callable[[], Store], knobs: Knobs, given: Mapp
     return Said(text, used.returned.failed, used.returned.content, used.returned.structured)
 
 
-def _is_kept(used: Used, text: str, store: Callable[[], Store], session: str) -> bool:
+def _is_kept(used: ToolUse, text: str, store: Callable[[], Store], session: str) -> bool:
     """What is shown in part must be there as a whole; where it cannot be kept it is shown whole."""
     content = text.encode("utf-8", "replace")
     note = Noted(

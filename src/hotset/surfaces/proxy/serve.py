@@ -29,9 +29,8 @@ from hotset.errors import BadConfig, StoreFailed
 from hotset.files.folder import private_folder
 from hotset.runtime.bounded import Bounded
 from hotset.runtime.machine import Machine
-from hotset.runtime.offering import Tools
 from hotset.runtime.record import KEEPING
-from hotset.runtime.toolbox import Toolbox
+from hotset.sources.tools import Toolbox, ToolLibrary
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.mcp.protocol import Server
@@ -140,7 +139,7 @@ async def run(
     listener: socket.socket,
     open_store: Callable[[], Store],
     ready: Callable[[Address, Callable[[], None]], None],
-    toolbox: Tools | None = None,
+    toolbox: ToolLibrary | None = None,
     *,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     bounded: Bounded | None = None,

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotset.errors import BadConfig, NotFound
-from hotset.sources.tools.found.clients import known_client_files, read_client
-from hotset.sources.tools.found.jsonc import decoded
+from hotset.sources.tools.found.clients import decode_jsonc, known_client_files, read_client
 from hotset.sources.tools.found.servers import add_servers, read_servers
 
 CLAUDE_PROJECT = """{
@@ -314,4 +313,4 @@ JSON = st.recursive(
 def test_comments_and_last_commas_change_nothing(value, between):
     text = json.dumps(value, indent=1).replace("\n", f"{between}\n")
     whole = "".join(f"{piece}{between}" for piece in ("{", '"a"', ":", "[", text, ",", "]", ",", "}"))
-    assert decoded(whole) == {"a": [value]}
+    assert decode_jsonc(whole) == {"a": [value]}

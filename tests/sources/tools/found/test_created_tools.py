@@ -14,12 +14,7 @@ from hotset.nouns.tool import Origin
 from hotset.sources.tools.found.created import (
     CreatedTools,
     create,
-    created,
-    created_source,
-    put_back,
-    read,
     read_created,
-    remove,
 )
 
 CODE = '''"""Counts words."""
@@ -92,14 +87,14 @@ def test_what_was_created_is_a_tool(folder):
     )
     assert tool.description == "How many words a text has."
     assert json.loads(tool.parameters)["properties"]["least"]["default"] == 1
-    assert created(folder) == (tool,)
-    source = created_source(folder)
+    assert read_created(folder).tools == (tool,)
+    source = read_created(folder).source
     assert (source.name, source.origin, source.shared) == ("created", Origin.CREATED, True)
     assert source.launch.command[-1] == str(folder / "word_count.py")
 
 
 def test_a_folder_that_is_missing_has_none(folder):
-    assert (created(folder), created_source(folder), read(folder, "x1")) == ((), None, None)
+    assert (read_created(folder).tools, read_created(folder).source, CreatedTools(folder).read("x1")) == ((), None, None)
     assert not folder.exists()
 
 
@@ -122,7 +117,11 @@ def test_no_name_leads_anywhere_else(folder, tmp_path, name):
     create(folder, "kept_here", CODE.replace("word_count", "kept_here"))
     with pytest.raises(Malformed):
         create(folder, name, CODE)
-    for act in (lambda: remove(folder, name), lambda: put_back(folder, name, b"x"), lambda: read(folder, name)):
+    for act in (
+        lambda: CreatedTools(folder).remove(name),
+        lambda: CreatedTools(folder).put_back(name, b"x"),
+        lambda: CreatedTools(folder).read(name),
+    ):
         with pytest.raises(NotFound):
             act()
     assert files(folder) == ["kept_here.py"]
@@ -182,14 +181,14 @@ def test_of_many_that_write_one_name_at_once_one_wins(folder):
 
 def test_what_was_removed_comes_back_byte_for_byte(folder):
     create(folder, "word_count", CODE)
-    content = remove(folder, "created__word_count")
+    content = CreatedTools(folder).remove("created__word_count")
     assert content == CODE.encode()
-    assert (created(folder), created_source(folder)) == ((), None)
-    put_back(folder, "created__word_count", content)
-    assert read(folder, "word_count") == content
-    assert [tool.name for tool in created(folder)] == ["created__word_count"]
+    assert (read_created(folder).tools, read_created(folder).source) == ((), None)
+    CreatedTools(folder).put_back("created__word_count", content)
+    assert CreatedTools(folder).read("word_count") == content
+    assert [tool.name for tool in read_created(folder).tools] == ["created__word_count"]
     with pytest.raises(Malformed, match="remove it first"):
-        put_back(folder, "word_count", content)
+        CreatedTools(folder).put_back("word_count", content)
 
 
 def test_the_folder_serves_whoever_deletes_and_restores_by_name(folder):
@@ -205,7 +204,7 @@ def test_the_folder_serves_whoever_deletes_and_restores_by_name(folder):
 def test_to_remove_what_is_not_there_names_what_is(folder):
     create(folder, "word_count", CODE)
     with pytest.raises(NotFound, match="word_count"):
-        remove(folder, "words_count")
+        CreatedTools(folder).remove("words_count")
 
 
 def test_what_somebody_put_there_that_is_no_tool_is_told_and_the_rest_works(folder, tmp_path):
@@ -221,7 +220,7 @@ def test_what_somebody_put_there_that_is_no_tool_is_told_and_the_rest_works(fold
     assert [tool.name for tool in found.tools] == ["created__word_count"]
     assert found.source.launch.command[-1] == str(folder / "word_count.py")
     assert len(found.troubles) == 5
-    assert read(folder, "linked") is None
+    assert CreatedTools(folder).read("linked") is None
 
 
 def test_a_planted_link_is_neither_written_through_nor_removed_for_another_file(folder, tmp_path):
@@ -232,25 +231,25 @@ def test_a_planted_link_is_neither_written_through_nor_removed_for_another_file(
     with pytest.raises(Malformed, match="already"):
         create(folder, "word_count", CODE)
     with pytest.raises(NotFound):
-        remove(folder, "word_count")
+        CreatedTools(folder).remove("word_count")
     assert target.read_text() == "precious"
 
 
 def test_the_stamp_follows_the_code(folder):
     create(folder, "word_count", CODE)
-    first = created_source(folder).stamp
+    first = read_created(folder).source.stamp
     os.utime(folder / "word_count.py", (1, 1))
-    assert created_source(folder).stamp == first
+    assert read_created(folder).source.stamp == first
     create(folder, "other_tool", CODE.replace("word_count", "other_tool"))
-    assert created_source(folder).stamp != first
-    remove(folder, "other_tool")
-    assert created_source(folder).stamp == first
+    assert read_created(folder).source.stamp != first
+    CreatedTools(folder).remove("other_tool")
+    assert read_created(folder).source.stamp == first
     (folder / "word_count.py").write_text(CODE.replace("least: int = 1", "least: int = 2"))
-    assert created_source(folder).stamp != first
+    assert read_created(folder).source.stamp != first
 
 
 def test_what_helps_one_tool_is_no_other_tool(folder):
     create(folder, "word_count", CODE + "\ndef letters(word: str) -> int:\n    return len(word)\n")
-    assert [tool.name for tool in created(folder)] == ["created__word_count"]
+    assert [tool.name for tool in read_created(folder).tools] == ["created__word_count"]
     tool = create(folder, "letters", "def letters(text: str) -> int:\n    'Counts letters.'\n    return len(text)\n")
     assert (tool.name, tool.own_name) == ("created__letters", "letters.letters"), "the host has two functions of that name"

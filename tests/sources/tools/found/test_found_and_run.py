@@ -7,10 +7,11 @@ import json
 import pytest
 
 from hotset.nouns.tool import Tooling
-from hotset.sources.tools.found.created import create, created_source
+from hotset.sources.tools.found.created import create, read_created
 from hotset.sources.tools.found.signatures import functions
-from hotset.sources.tools.found.skills import SkillFolder, find_skills
-from hotset.sources.tools.running.pool import Pool
+from hotset.sources.tools.found.skill_cache import SkillFolder
+from hotset.sources.tools.found.skills import find_skills
+from hotset.sources.tools.running.pool_thread import ServerPoolThread
 
 PAGES = '''
 from __future__ import annotations
@@ -62,7 +63,7 @@ LINES = "def twice(x: int) -> int:\n    return 2 * x\n"
 
 @pytest.fixture
 def pool(tmp_path):
-    pool = Pool(Tooling(), project=tmp_path)
+    pool = ServerPoolThread(Tooling(), project=tmp_path)
     yield pool
     pool.close()
 
@@ -116,6 +117,6 @@ def test_created_tools_run_and_one_that_is_called_like_anothers_helper_is_itself
         "def letters(x: str) -> str:\n    return x.upper()\n\ndef shout(x: str) -> str:\n    'Loud.'\n    return letters(x)\n",
     )
     tool = create(folder, "letters", "def letters(x: str) -> int:\n    'Counts.'\n    return len(x)\n")
-    source = created_source(folder)
+    source = read_created(folder).source
     assert said(pool.call(source, "shout", {"x": "ab"})) == "AB"
     assert said(pool.call(source, tool.own_name, {"x": "abc"})) == "3"

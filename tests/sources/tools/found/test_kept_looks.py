@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hotset.sources.tools.found.kept import Kept
+from hotset.sources.tools.found.skill_cache import SkillCache
 from hotset.sources.tools.found.skills import find_skills, skill_folders
 
 SCRIPT = 'def merge(files: list[str], out: str = "out.pdf") -> str:\n    """Merges PDF files."""\n    return out\n'
@@ -20,10 +20,10 @@ _LOOK = """
 import sys, time
 from pathlib import Path
 from hotset.sources.tools.found import signatures
-from hotset.sources.tools.found.kept import Kept
+from hotset.sources.tools.found.skill_cache import SkillCache
 from hotset.sources.tools.found.skills import find_skills, skill_folders
 project, home, file, later = sys.argv[1:]
-kept = Kept(Path(file), lambda: time.time_ns() + int(later))
+kept = SkillCache(Path(file), lambda: time.time_ns() + int(later))
 found = find_skills(skill_folders(Path(project), Path(home)), kept)
 print([(skill.source.stamp, [(tool.name, tool.description) for tool in skill.tools]) for skill in found.skills])
 print("yaml" in sys.modules)
@@ -105,10 +105,10 @@ def test_a_file_that_is_damaged_or_of_another_parser_is_as_good_as_none(place):
 def test_no_bytes_in_its_place_do_any_harm(tmp_path_factory, content):
     folder = tmp_path_factory.mktemp("kept")
     (folder / "skills.kept").write_bytes(content)
-    found = find_skills(skill_folders(folder / "none", folder / "nobody"), Kept(folder / "skills.kept"))
+    found = find_skills(skill_folders(folder / "none", folder / "nobody"), SkillCache(folder / "skills.kept"))
     assert found.skills == ()
 
 
 def test_nothing_is_written_where_there_are_no_skills(tmp_path):
-    find_skills(skill_folders(tmp_path / "none", tmp_path / "nobody"), Kept(tmp_path / "data" / "skills.kept"))
+    find_skills(skill_folders(tmp_path / "none", tmp_path / "nobody"), SkillCache(tmp_path / "data" / "skills.kept"))
     assert not (tmp_path / "data").exists()

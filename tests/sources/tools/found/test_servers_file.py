@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from hotset.errors import BadConfig, NotFound
 from hotset.nouns.tool import Http, Origin, Stdio
-from hotset.sources.tools.found.servers import add_servers, read_servers, remove_server
-from hotset.sources.tools.found.variables import literal, resolved
+from hotset.sources.tools.found.servers import add_servers, escape_variables, read_servers, remove_server, resolve_variables
 
 ENVIRON = {"HOME": "/home/me", "KEY": "k-1", "EMPTY": "", "NESTED": "${KEY}"}
 
@@ -140,13 +139,13 @@ def test_one_that_is_switched_off_is_no_source(file):
     ],
 )
 def test_a_variable_is_resolved_once(text, value):
-    assert resolved(text, ENVIRON) == value
+    assert resolve_variables(text, ENVIRON) == value
 
 
 @settings(deadline=None)
 @given(st.text(alphabet="${}:-AKEY", max_size=20))
 def test_a_literal_text_comes_back_as_it_was(text):
-    assert resolved(literal(text), ENVIRON) == text
+    assert resolve_variables(escape_variables(text), ENVIRON) == text
 
 
 def test_a_stamp_tells_two_launches_apart_and_stays_the_same_for_one(file):

@@ -13,7 +13,8 @@ import pytest
 
 from hotset.errors import NotFound
 from hotset.nouns.tool import Origin
-from hotset.sources.tools.found.skills import SkillFolder, find_skills, read_skill, skill_folders, validate
+from hotset.sources.tools.found.skill_cache import SkillFolder
+from hotset.sources.tools.found.skills import find_skills, read_skill, skill_folders, validate
 
 BODY = "# Guide\n\nSee [forms](references/forms.md).\n"
 SCRIPT = '''"""Works on pages."""

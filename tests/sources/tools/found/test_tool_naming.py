@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hotset.sources.tools.naming import LONGEST, full_name, slug
+from hotset.sources.tools.tool_names import LONGEST, full_name, slug
 
 TAKEN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 TEXTS = st.text(max_size=90) | st.text("ab_-./é", max_size=90)

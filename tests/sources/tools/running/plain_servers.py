@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from hotset.nouns.tool import Http, Origin, Source, Stdio, Tooling
-from hotset.sources.tools.running.pool import Pool
+from hotset.sources.tools.running.pool_thread import ServerPoolThread
 
 PLAIN = Path(__file__).with_name("plain_server.py")
 QUICK = Tooling(list_seconds=20, call_seconds=20)
@@ -50,7 +50,7 @@ def ends(pid):
 
 @contextmanager
 def pool(folder, tooling=QUICK, **more):
-    made = Pool(tooling, project=Path(folder), **more)
+    made = ServerPoolThread(tooling, project=Path(folder), **more)
     try:
         yield made
     finally:

@@ -1,7 +1,7 @@
 """Kills a program that runs servers again and again, and looks for what is left: `python running_killed.py FOLDER WHO ROUNDS`.
 
 This process adopts whatever its descendants leave behind, so that nothing can hide: when it has no child left, there is nothing.
-Each round forks programs that start a warden and servers without end, and kills them after a moment.
+Each round forks programs that start a supervisor and servers without end, and kills them after a moment.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from running_stories import children, started
 
-from hotset.sources.tools.running.processes import Warden
+from hotset.sources.tools.running.processes import Supervisor
 
 KINDS = ("echo", "daemon", "deaf", "family", "hopper", "stopped")
 TOGETHER = 3
@@ -52,19 +52,19 @@ def start(folder: Path, kinds: list[str]) -> int:
 
 
 async def run_servers(folder: Path, kinds: list[str]) -> None:
-    warden = Warden()
+    supervisor = Supervisor()
     while True:
-        channels = await asyncio.gather(*(started(warden, kind, folder) for kind in kinds))
+        channels = await asyncio.gather(*(started(supervisor, kind, folder) for kind in kinds))
         await asyncio.sleep(0.1)
         for channel in channels:
             channel.kill()
 
 
 def victims(program: int, who: str, chance: random.Random) -> list[int]:
-    """Who is killed before the program: nobody, its warden, or one of the guards."""
-    wardens = sorted(children(program))
-    guards = [guard for warden in wardens for guard in children(warden)]
-    chosen = {"hotset": [], "warden": wardens, "guard": guards}[who]
+    """Who is killed before the program: nobody, its supervisor, or one of the reapers."""
+    supervisors = sorted(children(program))
+    reapers = [reaper for supervisor in supervisors for reaper in children(supervisor)]
+    chosen = {"hotset": [], "supervisor": supervisors, "reaper": reapers}[who]
     return chance.sample(chosen, min(1, len(chosen)))
 
 

@@ -1,4 +1,4 @@
-"""What the tests of running servers share: a warden for a story, servers to start, and what is left of them."""
+"""What the tests of running servers share: a supervisor for a story, servers to start, and what is left of them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import TypeVar
 from tests.waiting import lives
 
 from hotset.nouns.tool import Stdio
-from hotset.sources.tools.running.processes import ServerProcess, Warden
+from hotset.sources.tools.running.processes import ServerProcess, Supervisor
 
 T = TypeVar("T")
 
 SERVERS = Path(__file__).with_name("running_servers.py")
 
 
-def told(story: Callable[[Warden], Awaitable[T]]) -> T:
+def told(story: Callable[[Supervisor], Awaitable[T]]) -> T:
     async def whole() -> T:
-        warden = Warden()
+        supervisor = Supervisor()
         try:
-            return await story(warden)
+            return await story(supervisor)
         finally:
-            warden.close()
+            supervisor.close()
 
     return asyncio.run(whole())
 
@@ -33,8 +33,8 @@ def server(kind: str, folder: Path) -> Stdio:
     return Stdio((sys.executable, "-I", "-S", str(SERVERS), kind, str(folder)))
 
 
-async def started(warden: Warden, kind: str, folder: Path) -> ServerProcess:
-    return await warden.start(server(kind, folder), cwd=str(folder))
+async def started(supervisor: Supervisor, kind: str, folder: Path) -> ServerProcess:
+    return await supervisor.start(server(kind, folder), cwd=str(folder))
 
 
 def pids(folder: Path) -> set[int]:

@@ -19,7 +19,7 @@ from running_stories import told as played
 from hotset.sources.tools.found.signatures import functions
 from hotset.sources.tools.running.fitting import Unfit, fitted, kinds
 from hotset.sources.tools.running.processes import host_launch
-from hotset.sources.tools.running.telling import told
+from hotset.sources.tools.running.serving import render_value
 
 META = "io.modelcontextprotocol/"
 ENVELOPE = {
@@ -111,9 +111,9 @@ def skill(tmp_path):
             path.write_text(textwrap.dedent(text))
 
     def play(story, *names):
-        async def whole(warden):
+        async def whole(supervisor):
             scripts = [tmp_path / "scripts" / f"{name}.py" for name in names or ("tools",)]
-            channel = await warden.start(host_launch(tmp_path, scripts), cwd=str(tmp_path))
+            channel = await supervisor.start(host_launch(tmp_path, scripts), cwd=str(tmp_path))
             try:
                 return await story(Client(channel))
             finally:
@@ -285,7 +285,7 @@ def test_functions_of_the_same_name_are_called_by_the_name_of_their_script(skill
     ],
 )
 def test_a_result_is_told_as_what_it_is(value, content, structured):
-    result = told(eval(value, names(KINDS)))
+    result = render_value(eval(value, names(KINDS)))
     assert (result["content"], result.get("structuredContent"), "isError" in result) == (content, structured, False)
 
 

@@ -217,7 +217,7 @@ def test_an_answer_among_events_is_found_and_what_the_server_asks_meanwhile_is_a
     with serving(answer) as (url, heard), pool(tmp_path) as servers:
         assert text(servers.call(remote(url), "work", {})) == "it works"
         (running,) = servers.running()
-        assert running.changed
+        assert servers.changed() == {running.source}
         (reply,) = [said for said, _ in heard if said.get("id") == "theirs"]
         assert reply["error"]["code"] == -32601
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp.shared import inbound
 
-from hotset.sources.tools.running.mirrors import header_value, mirrored, mirrors
+from hotset.sources.tools.running.session import header_value, mirror_headers, read_mirrors
 
 MARKED = st.fixed_dictionaries(
     {"type": st.sampled_from(["string", "integer", "boolean", "number", "object", ["string"]])},
@@ -32,15 +32,15 @@ ARGUMENTS = st.recursive(VALUES, lambda inner: st.fixed_dictionaries({}, optiona
 @given(SCHEMAS)
 def test_a_schema_marks_what_the_official_client_finds_in_it(schema):
     expected = inbound.x_mcp_header_map(schema) if inbound.find_invalid_x_mcp_header(schema) is None else None
-    assert mirrors(schema) == expected
+    assert read_mirrors(schema) == expected
 
 
 @settings(deadline=None)
 @given(SCHEMAS, ARGUMENTS.filter(lambda value: isinstance(value, dict)))
 def test_the_headers_are_the_ones_that_the_official_server_expects(schema, arguments):
-    marks = mirrors(schema)
+    marks = read_mirrors(schema)
     if marks:
-        assert inbound.validate_mcp_param_headers(schema, arguments, mirrored(marks, arguments)) is None
+        assert inbound.validate_mcp_param_headers(schema, arguments, mirror_headers(marks, arguments)) is None
 
 
 @settings(deadline=None)
@@ -56,4 +56,4 @@ def test_a_schema_that_is_nested_without_end_is_read_all_the_same():
     schema = {}
     for _ in range(10_000):
         schema = {"items": schema}
-    assert mirrors(schema) == {}
+    assert read_mirrors(schema) == {}

@@ -17,7 +17,7 @@ KILLED = Path(__file__).with_name("running_killed.py")
 WITH_TESTS = {**os.environ, "PYTHONPATH": os.pathsep.join((str(KILLED.parent), str(KILLED.parents[4])))}
 
 
-@pytest.mark.parametrize(("who", "rounds"), [("hotset", 10), ("warden", 3), ("guard", 3)])
+@pytest.mark.parametrize(("who", "rounds"), [("hotset", 10), ("supervisor", 3), ("reaper", 3)])
 @pytest.mark.slow
 def test_nothing_is_left_of_a_program_that_was_killed_in_the_midst_of_it(tmp_path, who, rounds):
     command = [sys.executable, str(KILLED), str(tmp_path), who, str(rounds)]
@@ -33,12 +33,12 @@ def test_nothing_is_left_of_a_program_whose_sockets_live_on_in_a_fork_of_it(tmp_
 import asyncio, os, signal, sys
 from pathlib import Path
 from running_stories import started
-from hotset.sources.tools.running.processes import Warden
+from hotset.sources.tools.running.processes import Supervisor
 
 async def main():
-    warden = Warden()
+    supervisor = Supervisor()
     for kind in ("echo", "daemon"):
-        channel = await started(warden, kind, Path({str(tmp_path)!r}))
+        channel = await started(supervisor, kind, Path({str(tmp_path)!r}))
         await channel.send(b"{{}}")
         await channel.receive()
     if os.fork() == 0:

@@ -14,7 +14,7 @@ from plain_servers import QUICK, ends, plain, pool, starts, text
 
 from hotset.errors import MemoryClosed, ToolFailed
 from hotset.nouns.tool import Origin, Source, Stdio, Tooling
-from hotset.sources.tools.running.pool import Pool
+from hotset.sources.tools.running.pool_thread import ServerPoolThread
 
 
 class Clock:
@@ -399,7 +399,7 @@ def test_calls_from_an_event_loop_do_not_block_it_and_can_be_cancelled(tmp_path)
 
 def test_closing_ends_everything_and_what_comes_later_is_refused(tmp_path):
     many = sources(tmp_path, 3)
-    servers = Pool(QUICK, project=tmp_path)
+    servers = ServerPoolThread(QUICK, project=tmp_path)
     for source in many:
         servers.call(source, "echo", {"text": "x"})
     pids = [starts(tmp_path / f"folder-{number}")[0] for number in range(3)]
@@ -415,7 +415,7 @@ def test_closing_ends_everything_and_what_comes_later_is_refused(tmp_path):
 @pytest.mark.slow
 def test_closing_in_mid_call_ends_the_call(tmp_path):
     fifo = a_fifo(tmp_path)
-    servers = Pool(QUICK, project=tmp_path)
+    servers = ServerPoolThread(QUICK, project=tmp_path)
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(servers.call, plain(tmp_path), "wait", {"fifo": str(fifo)})
         with fifo.open("w"):
@@ -449,7 +449,7 @@ def _in_a_fork(call):
 
 def test_nothing_is_started_by_a_pool_that_is_only_made(tmp_path):
     before = threading.active_count()
-    servers = Pool(QUICK, project=tmp_path)
+    servers = ServerPoolThread(QUICK, project=tmp_path)
     assert (servers.running(), servers.troubles(), threading.active_count()) == ((), {}, before)
     servers.stop("anything")
     servers.end_session("any")

@@ -10,8 +10,8 @@ from plain_servers import plain, text
 
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import Origin, Source, Stdio
-from hotset.sources.tools.running.channel import ServerGone
-from hotset.sources.tools.running.processes import Warden
+from hotset.sources.tools.running.pipes import ServerGone
+from hotset.sources.tools.running.processes import Supervisor
 from hotset.sources.tools.running.rpc import HANDSHAKES, MODERN, NoAnswer, NotDelivered, NotUnderstood, Rpc
 from hotset.sources.tools.running.session import greet
 
@@ -23,13 +23,13 @@ def with_session(source, use, known="", cwd="/"):
     """What `use` makes of a session with the server."""
 
     async def run():
-        warden = Warden()
-        connection = Rpc(await warden.start(source.launch, cwd=cwd))
+        supervisor = Supervisor()
+        connection = Rpc(await supervisor.start(source.launch, cwd=cwd))
         try:
             return await use(await greet(source, connection, SECONDS, known))
         finally:
             await connection.close()
-            warden.close()
+            supervisor.close()
 
     return asyncio.run(run())
 
@@ -138,12 +138,12 @@ def test_an_error_of_the_server_is_a_failure_of_the_tool(tmp_path):
 
 def test_what_nobody_asked_for_does_no_harm_and_a_changed_list_is_noted(tmp_path):
     async def use(session):
-        before = session.changed
+        before = session.connection.changed
         first = await session.call("twice", {}, SECONDS)
         second = await session.call("echo", {"text": "still here"}, SECONDS)
-        noted = session.changed
+        noted = session.connection.changed
         await session.list_tools(SECONDS)
-        return before, text(first), text(second), noted, session.changed
+        return before, text(first), text(second), noted, session.connection.changed
 
     assert with_session(plain(tmp_path), use) == (False, "first", "still here", True, False)
 
@@ -189,7 +189,7 @@ def test_a_server_that_ends_in_mid_call_is_gone_and_says_why(tmp_path):
         assert not isinstance(gone.value, NotDelivered)
         with pytest.raises(NotDelivered):
             await session.call("echo", {"text": "anybody?"}, SECONDS)
-        return session.gone, session.last_words()
+        return session.connection.gone, session.connection.last_words()
 
     is_gone, words = with_session(plain(tmp_path), use)
     assert is_gone

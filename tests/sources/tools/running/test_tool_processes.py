@@ -19,9 +19,8 @@ from tests.waiting import lives, wait_until
 
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import Stdio
-from hotset.sources.tools.running.channel import ServerGone
-from hotset.sources.tools.running.pipes import Messages
-from hotset.sources.tools.running.processes import Warden, host_launch, memory_of
+from hotset.sources.tools.running.pipes import Messages, ServerGone
+from hotset.sources.tools.running.processes import Supervisor, host_launch, memory_of
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -29,8 +28,8 @@ WRITES_ENVIRONMENT = "import json, os; print(json.dumps(dict(os.environ)), flush
 
 
 def test_what_is_sent_comes_back_in_order(tmp_path):
-    async def story(warden):
-        channel = await started(warden, "echo", tmp_path)
+    async def story(supervisor):
+        channel = await started(supervisor, "echo", tmp_path)
         for number in range(50):
             await channel.send(b'{"number": %d}' % number)
         said = [json.loads(await channel.receive()) for _ in range(50)]
@@ -43,8 +42,8 @@ def test_what_is_sent_comes_back_in_order(tmp_path):
 def test_a_message_of_two_megabytes_goes_there_and_back_whole(tmp_path):
     message = json.dumps({"text": "é" * 1_000_000}, ensure_ascii=False).encode()
 
-    async def story(warden):
-        channel = await started(warden, "echo", tmp_path)
+    async def story(supervisor):
+        channel = await started(supervisor, "echo", tmp_path)
         _, said = await asyncio.gather(channel.send(message), channel.receive())
         await channel.close()
         return said
@@ -86,8 +85,8 @@ async def until_none(call):
 
 
 def test_a_server_that_reads_nothing_makes_the_sender_wait_and_not_us_grow(tmp_path):
-    async def story(warden):
-        channel = await started(warden, "deaf", tmp_path)
+    async def story(supervisor):
+        channel = await started(supervisor, "deaf", tmp_path)
         sending = asyncio.create_task(channel.send(b"{%s}" % (b" " * 4_000_000)))
         await channel.receive()
         await asyncio.sleep(0.05)
@@ -102,8 +101,8 @@ def test_a_server_that_reads_nothing_makes_the_sender_wait_and_not_us_grow(tmp_p
 
 @pytest.mark.slow
 def test_a_server_that_writes_faster_than_anyone_reads_loses_nothing(tmp_path):
-    async def story(warden):
-        channel = await started(warden, "flood", tmp_path)
+    async def story(supervisor):
+        channel = await started(supervisor, "flood", tmp_path)
         await asyncio.sleep(0.3)
         assert lives(channel.pid)  # it has to wait for us
         numbers = []
@@ -116,8 +115,8 @@ def test_a_server_that_writes_faster_than_anyone_reads_loses_nothing(tmp_path):
 
 
 def test_a_server_that_talks_much_on_stderr_never_has_to_wait_and_its_last_words_are_short(tmp_path):
-    async def story(warden):
-        channel = await started(warden, "chatty", tmp_path)
+    async def story(supervisor):
+        channel = await started(supervisor, "chatty", tmp_path)
         await channel.send(b"{}")
         said = await channel.receive()
         words = channel.last_words()
@@ -131,8 +130,8 @@ def test_a_server_that_talks_much_on_stderr_never_has_to_wait_and_its_last_words
 
 
 def test_lines_that_are_no_messages_are_passed_over_counted_and_remembered(tmp_path):
-    async def story(warden):
-        channel = await started(warden, "banner", tmp_path)
+    async def story(supervisor):
+        channel = await started(supervisor, "banner", tmp_path)
         said = await channel.receive()
         await channel.close()
         return said, channel.garbage, channel.last_words()
@@ -141,8 +140,8 @@ def test_lines_that_are_no_messages_are_passed_over_counted_and_remembered(tmp_p
 
 
 def test_a_message_without_an_end_ends_the_server_and_says_why(tmp_path):
-    async def story(warden):
-        channel = await started(warden, "endless", tmp_path)
+    async def story(supervisor):
+        channel = await started(supervisor, "endless", tmp_path)
         said = await channel.receive()
         await channel.close()
         return said, channel.last_words()
@@ -154,8 +153,8 @@ def test_a_message_without_an_end_ends_the_server_and_says_why(tmp_path):
 
 
 def test_the_last_words_of_a_server_that_died_tell_how(tmp_path):
-    async def story(warden):
-        channel = await started(warden, "crash", tmp_path)
+    async def story(supervisor):
+        channel = await started(supervisor, "crash", tmp_path)
         await channel.send(b"{}")
         ends = [await channel.receive(), await channel.receive()]
         words = channel.last_words()
@@ -190,9 +189,9 @@ def test_what_cannot_be_started_is_told_in_a_sentence(tmp_path, command, sentenc
         (tmp_path / name).write_text(content)
         (tmp_path / name).chmod(mode)
 
-    async def story(warden):
+    async def story(supervisor):
         with pytest.raises(ToolFailed, match=sentence):
-            await warden.start(Stdio(command), cwd=str(tmp_path))
+            await supervisor.start(Stdio(command), cwd=str(tmp_path))
 
     told(story)
 
@@ -201,9 +200,9 @@ def test_what_cannot_be_started_is_told_in_a_sentence(tmp_path, command, sentenc
 def test_a_folder_that_is_none_is_told_in_a_sentence(tmp_path, folder, sentence):
     (tmp_path / "file").write_text("")
 
-    async def story(warden):
+    async def story(supervisor):
         with pytest.raises(ToolFailed, match=sentence):
-            await warden.start(Stdio(("cat",)), cwd=str(tmp_path / folder))
+            await supervisor.start(Stdio(("cat",)), cwd=str(tmp_path / folder))
 
     told(story)
 
@@ -221,12 +220,12 @@ def test_a_server_gets_a_few_variables_and_its_own_and_no_key(tmp_path, monkeypa
     monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
 
     async def story():
-        warden = Warden(environ)
+        supervisor = Supervisor(environ)
         launch = Stdio((sys.executable, "-I", "-c", WRITES_ENVIRONMENT), env={"HOME": "/other", "OWN": "value"})
-        channel = await warden.start(launch, cwd=str(tmp_path))
+        channel = await supervisor.start(launch, cwd=str(tmp_path))
         said = json.loads(await channel.receive())
         await channel.close()
-        warden.close()
+        supervisor.close()
         return said
 
     kept = {"PATH": environ["PATH"], "LC_TIME": "C", "HTTPS_PROXY": "http://proxy", "HOME": "/other", "OWN": "value"}
@@ -241,9 +240,9 @@ def test_a_server_has_its_three_pipes_and_nothing_else_of_ours(tmp_path):
         "'leads': os.getsid(0) == os.getpid()}), flush=True)"
     )
 
-    async def story(warden):
-        others = [await started(warden, "echo", tmp_path) for _ in range(2)]
-        channel = await warden.start(Stdio((sys.executable, "-I", "-S", "-c", program)), cwd=str(tmp_path))
+    async def story(supervisor):
+        others = [await started(supervisor, "echo", tmp_path) for _ in range(2)]
+        channel = await supervisor.start(Stdio((sys.executable, "-I", "-S", "-c", program)), cwd=str(tmp_path))
         said = json.loads(await channel.receive())
         for each in (channel, *others):
             await each.close()
@@ -257,8 +256,8 @@ def test_a_server_has_its_three_pipes_and_nothing_else_of_ours(tmp_path):
 def test_a_server_whose_stdin_ends_is_left_to_end_by_itself(tmp_path):
     program = "import sys, pathlib; sys.stdin.read(); pathlib.Path('bye').write_text('said')"
 
-    async def story(warden):
-        channel = await warden.start(Stdio((sys.executable, "-I", "-c", program)), cwd=str(tmp_path))
+    async def story(supervisor):
+        channel = await supervisor.start(Stdio((sys.executable, "-I", "-c", program)), cwd=str(tmp_path))
         await channel.close()
 
     told(story)
@@ -268,8 +267,8 @@ def test_a_server_whose_stdin_ends_is_left_to_end_by_itself(tmp_path):
 @pytest.mark.parametrize("kind", ["polite", "asleep"])
 @pytest.mark.rest_slow
 def test_a_server_that_does_not_hear_the_end_is_asked_to_terminate(tmp_path, kind):
-    async def story(warden):
-        channel = await started(warden, kind, tmp_path)
+    async def story(supervisor):
+        channel = await started(supervisor, kind, tmp_path)
         await channel.receive()
         await channel.close()
         return channel.pid
@@ -281,8 +280,8 @@ def test_a_server_that_does_not_hear_the_end_is_asked_to_terminate(tmp_path, kin
 @pytest.mark.parametrize("kind", ["deaf", "stopped"])
 @pytest.mark.slow
 def test_a_server_that_does_not_hear_anything_is_killed(tmp_path, kind):
-    async def story(warden):
-        channel = await started(warden, kind, tmp_path)
+    async def story(supervisor):
+        channel = await started(supervisor, kind, tmp_path)
         await channel.receive()
         await asyncio.gather(channel.close(), channel.close())
 
@@ -295,8 +294,8 @@ def test_a_server_that_does_not_hear_anything_is_killed(tmp_path, kind):
 @pytest.mark.parametrize("kind", ["daemon", "family", "hopper"])
 @pytest.mark.rest_slow
 def test_what_a_server_leaves_behind_is_gone_when_it_is_closed(tmp_path, kind):
-    async def story(warden):
-        other, channel = await started(warden, "echo", tmp_path), await started(warden, kind, tmp_path)
+    async def story(supervisor):
+        other, channel = await started(supervisor, "echo", tmp_path), await started(supervisor, kind, tmp_path)
         for each in (other, channel):
             await each.send(b"{}")
             await each.receive()
@@ -312,8 +311,8 @@ def test_what_a_server_leaves_behind_is_gone_when_it_is_closed(tmp_path, kind):
 
 
 def test_a_receive_that_waits_hears_of_the_end(tmp_path):
-    async def story(warden):
-        channel = await started(warden, "echo", tmp_path)
+    async def story(supervisor):
+        channel = await started(supervisor, "echo", tmp_path)
         waiting = asyncio.create_task(channel.receive())
         await asyncio.sleep(0)
         await channel.close()
@@ -324,9 +323,9 @@ def test_a_receive_that_waits_hears_of_the_end(tmp_path):
 
 @pytest.mark.slow
 def test_closing_the_warden_ends_every_server_at_once(tmp_path):
-    async def story(warden):
+    async def story(supervisor):
         for kind in ("echo", "deaf", "stopped", "daemon"):
-            channel = await started(warden, kind, tmp_path)
+            channel = await started(supervisor, kind, tmp_path)
             if kind in ("echo", "daemon"):
                 await channel.send(b"{}")
             await channel.receive()
@@ -338,10 +337,10 @@ def test_closing_the_warden_ends_every_server_at_once(tmp_path):
 
 @linux
 def test_when_the_warden_is_killed_servers_go_on_and_the_next_start_finds_another(tmp_path):
-    async def story(warden):
-        first = await started(warden, "daemon", tmp_path)
-        os.kill(warden._process.pid, signal.SIGKILL)
-        second = await started(warden, "echo", tmp_path)
+    async def story(supervisor):
+        first = await started(supervisor, "daemon", tmp_path)
+        os.kill(supervisor._process.pid, signal.SIGKILL)
+        second = await started(supervisor, "echo", tmp_path)
         for channel in (first, second):
             await channel.send(b"{}")
             assert await channel.receive() == b"{}"
@@ -354,12 +353,12 @@ def test_when_the_warden_is_killed_servers_go_on_and_the_next_start_finds_anothe
 
 @linux
 def test_when_a_guard_is_killed_its_server_and_what_that_left_are_killed(tmp_path):
-    async def story(warden):
-        channel = await started(warden, "daemon", tmp_path)
+    async def story(supervisor):
+        channel = await started(supervisor, "daemon", tmp_path)
         await channel.send(b"{}")
         await channel.receive()
-        (guard,) = children(warden._process.pid)
-        os.kill(guard, signal.SIGKILL)
+        (reaper,) = children(supervisor._process.pid)
+        os.kill(reaper, signal.SIGKILL)
         assert await channel.receive() is None
         await asyncio.to_thread(wait_until, lambda: not left(tmp_path))
         await channel.close()
@@ -374,15 +373,15 @@ def test_a_start_that_is_cancelled_leaves_nothing_and_the_next_one_works(tmp_pat
     launch = server("echo", tmp_path)
     long = Stdio((*launch.command, "x" * size))  # in one piece, and in many
 
-    async def story(warden):
+    async def story(supervisor):
         for turns in range(12):
-            starting = asyncio.create_task(warden.start(long, cwd=str(tmp_path)))
+            starting = asyncio.create_task(supervisor.start(long, cwd=str(tmp_path)))
             for _ in range(turns):
                 await asyncio.sleep(0)
             starting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await starting
-        channel = await started(warden, "echo", tmp_path)
+        channel = await started(supervisor, "echo", tmp_path)
         await asyncio.to_thread(wait_until, lambda: left(tmp_path) <= {channel.pid})
         await channel.close()
 
@@ -392,9 +391,9 @@ def test_a_start_that_is_cancelled_leaves_nothing_and_the_next_one_works(tmp_pat
 @linux
 @pytest.mark.slow
 def test_two_hundred_starts_and_stops_leak_no_descriptor_and_no_process(tmp_path):
-    async def story(warden):
+    async def story(supervisor):
         async def once():
-            channel = await warden.start(Stdio(("cat",)), cwd=str(tmp_path))
+            channel = await supervisor.start(Stdio(("cat",)), cwd=str(tmp_path))
             await channel.send(b"{}")
             assert await channel.receive() == b"{}"
             await channel.close()
@@ -404,7 +403,7 @@ def test_two_hundred_starts_and_stops_leak_no_descriptor_and_no_process(tmp_path
         before = descriptors()
         for _ in range(20):
             await asyncio.gather(*(once() for _ in range(10)))
-        await asyncio.to_thread(wait_until, lambda: not children(warden._process.pid))
+        await asyncio.to_thread(wait_until, lambda: not children(supervisor._process.pid))
         return before, descriptors()
 
     before, after = told(story)
@@ -413,8 +412,8 @@ def test_two_hundred_starts_and_stops_leak_no_descriptor_and_no_process(tmp_path
 
 @linux
 def test_the_memory_of_a_server_includes_what_it_started(tmp_path):
-    async def story(warden):
-        alone, many = await started(warden, "echo", tmp_path), await started(warden, "family", tmp_path)
+    async def story(supervisor):
+        alone, many = await started(supervisor, "echo", tmp_path), await started(supervisor, "family", tmp_path)
         for channel in (alone, many):
             await channel.send(b"{}")
             await channel.receive()
@@ -445,8 +444,8 @@ def test_the_command_of_a_server_is_read_by_no_shell_and_may_hold_any_character(
     folder.mkdir()
     said = '{"a": "$HOME; `id` é 日本"}'
 
-    async def story(warden):
-        channel = await warden.start(
+    async def story(supervisor):
+        channel = await supervisor.start(
             Stdio(("sh", "-c", 'pwd >&2; echo "$1$OWN"', "sh", said), env={"OWN": "  "}), cwd=str(folder)
         )
         message = await channel.receive()
@@ -461,12 +460,12 @@ def test_the_command_of_a_server_is_read_by_no_shell_and_may_hold_any_character(
 
 def test_after_the_end_nothing_is_started_any_more(tmp_path):
     async def story(turns):
-        warden = Warden()
-        starting = asyncio.create_task(started(warden, "echo", tmp_path))
+        supervisor = Supervisor()
+        starting = asyncio.create_task(started(supervisor, "echo", tmp_path))
         for _ in range(turns):
             await asyncio.sleep(0)
-        warden.close()
-        for late in (starting, started(warden, "echo", tmp_path)):
+        supervisor.close()
+        for late in (starting, started(supervisor, "echo", tmp_path)):
             with pytest.raises(ToolFailed, match="about to end"):
                 await late
 
@@ -479,21 +478,21 @@ def test_after_the_end_nothing_is_started_any_more(tmp_path):
 def test_without_a_free_descriptor_a_start_fails_in_a_sentence_and_works_again_when_there_are_some(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 
-    async def story(warden):
+    async def story(supervisor):
         before, refused = descriptors(), []
         for spare in range(12):
             resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors() + spare - 1, hard))
             try:
-                channel = await warden.start(Stdio(("cat",)), cwd=str(tmp_path))
+                channel = await supervisor.start(Stdio(("cat",)), cwd=str(tmp_path))
                 await channel.close()
             except ToolFailed as error:
                 refused.append(str(error))
             finally:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        channel = await warden.start(Stdio(("cat",)), cwd=str(tmp_path))
+        channel = await supervisor.start(Stdio(("cat",)), cwd=str(tmp_path))
         await channel.close()
         return before, descriptors(), refused
 
     before, after, refused = told(story)
-    assert after == before + 1  # the warden's
+    assert after == before + 1  # the supervisor's
     assert "'cat' was not started: Too many open files; stop something else and try again" in refused

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from hotset.nouns.tool import Origin, Tool
-from hotset.sources.tools.suspicion import suspect
 from hotset.text.characters import folded, hidden, lookalikes, squeezed
 from hotset.text.sentences import sentences
+from hotset.text.suspicion import suspect
 from hotset.text.words import UNSPACED, word_set
 from hotset.window.prefetch import asked_in
 

@@ -6,6 +6,7 @@ nothing is run; what cannot be taken over as it is meant is left out, with the r
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -17,10 +18,8 @@ from urllib.parse import urlsplit
 
 from hotset.errors import BadConfig
 from hotset.files.open import read_regular
-from hotset.sources.tools.found.jsonc import decoded
-from hotset.sources.tools.found.servers import SERVER_NAME, check_entry
-from hotset.sources.tools.found.variables import NAME, literal
-from hotset.sources.tools.naming import slug
+from hotset.sources.tools.found.servers import SERVER_NAME, VARIABLE_NAME, check_entry, escape_variables
+from hotset.sources.tools.tool_names import slug
 
 _MOST_BYTES = 64_000_000  # Claude Code keeps its history in the same file
 _IN_PROJECT = (".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", ".codex/config.toml", "opencode.json", "opencode.jsonc")
@@ -53,9 +52,12 @@ _OWN_PATH = re.compile(r"/[\w-]{20,}/mcp/?")  # the token stands in our addresse
 _VERSION = re.compile(r"[@=<>\[]")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
+_PIECE = re.compile(r'[^"/,}\]]+|.', re.DOTALL)
+_STRING_END = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ClientServers:
     client: str
     """Whose file it is, as far as its form tells."""
     servers: Mapping[str, dict[str, Any]] = field(default_factory=dict)
@@ -67,7 +69,7 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class ClientFolders:
     """What a client puts in place of its own variables."""
 
     project: Path | None = None
@@ -80,13 +82,13 @@ def known_client_files(project: Path, home: Path) -> list[Path]:
     return list(dict.fromkeys(path for path in paths if path.is_file()))
 
 
-def read_client(path: Path, *, project: Path | None = None, home: Path | None = None) -> Imported:
+def read_client(path: Path, *, project: Path | None = None, home: Path | None = None) -> ClientServers:
     """The servers that a client's file names; of those kept by project, the ones of this project.
 
     Raises `NotFound` where the file cannot be read and `BadConfig` where it has no servers in any form that we know.
     """
     whole = _whole(path)
-    places = Places(project, home)
+    places = ClientFolders(project, home)
     found = _Found(*_form(whole, path, project))
     servers: dict[str, dict[str, Any]] = {}
     skipped: dict[str, str] = {}
@@ -105,14 +107,14 @@ def read_client(path: Path, *, project: Path | None = None, home: Path | None = 
             if own != name:
                 notes[own] = " ".join(filter(None, (f"it is called {name} there.", notes.pop(name, ""))))
             servers[own] = taken
-    return Imported(found.client, servers, skipped, notes)
+    return ClientServers(found.client, servers, skipped, notes)
 
 
 class _Skip(Exception):
     """Why an entry is left out."""
 
 
-_Translate = Callable[[Mapping[str, Any], Places], dict[str, Any]]
+_Translate = Callable[[Mapping[str, Any], ClientFolders], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ def _whole(path: Path) -> Mapping[str, Any]:
     data = read_regular(path, _MOST_BYTES)
     try:
         text = data.decode("utf-8-sig")
-        whole = decoded(text) if text.lstrip()[:1] in ("{", "/") else tomllib.loads(text)
+        whole = decode_jsonc(text) if text.lstrip()[:1] in ("{", "/") else tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # both decoders' own errors are ValueErrors
         raise BadConfig(f"{path} is neither JSON nor TOML that can be read: {str(error)[:120]}") from error
     if not isinstance(whole, dict):
@@ -168,7 +170,7 @@ def _of_project(projects: Mapping[str, Any], project: Path | None) -> Mapping[st
     return {}
 
 
-def _taken(entry: object, translate: _Translate, places: Places, notes: dict[str, str], name: str) -> dict[str, Any]:
+def _taken(entry: object, translate: _Translate, places: ClientFolders, notes: dict[str, str], name: str) -> dict[str, Any]:
     if not isinstance(entry, dict):
         raise _Skip("it is no object")
     if entry.get("disabled") is True or entry.get("enabled") is False:
@@ -195,14 +197,14 @@ def runs_hotset(entry: Mapping[str, Any]) -> bool:
         return False
 
 
-def _from_claude(entry: Mapping[str, Any], places: Places) -> dict[str, Any]:
+def _from_claude(entry: Mapping[str, Any], places: ClientFolders) -> dict[str, Any]:
     """Claude Code's own variables are ours; Cursor's are VS Code's. An address without a type is taken for streamable HTTP."""
     if "headersHelper" in entry:
         raise _Skip("a program makes its headers (headersHelper): put them into headers")
     return _from_vscode(entry, places)
 
 
-def _from_vscode(entry: Mapping[str, Any], places: Places) -> dict[str, Any]:
+def _from_vscode(entry: Mapping[str, Any], places: ClientFolders) -> dict[str, Any]:
     if "envFile" in entry:
         raise _Skip("more variables stand in a file (envFile): put them into env")
     if entry.get("sandboxEnabled"):
@@ -210,10 +212,10 @@ def _from_vscode(entry: Mapping[str, Any], places: Places) -> dict[str, Any]:
     return _with(_entry(entry), lambda text: _EDITOR_PLACE.sub(lambda match: _editor_value(match[1], places), text))
 
 
-def _editor_value(inside: str, places: Places) -> str:
+def _editor_value(inside: str, places: ClientFolders) -> str:
     kind, _, name = inside.partition(":")
     if kind == "CLAUDE_PROJECT_DIR" and places.project:  # set by Claude Code; often with a default for others
-        return literal(str(places.project))
+        return escape_variables(str(places.project))
     known = {
         "userHome": places.home,
         "workspaceFolder": places.project,
@@ -226,8 +228,8 @@ def _editor_value(inside: str, places: Places) -> str:
     if inside in known:
         if known[inside] is None:
             raise _Skip(f"it needs the folder ${{{inside}}}: import it from within the project")
-        return literal(str(known[inside]))
-    if kind == "env" and NAME.fullmatch(name):
+        return escape_variables(str(known[inside]))
+    if kind == "env" and VARIABLE_NAME.fullmatch(name):
         return f"${{{name}}}"
     if kind == "input":
         raise _Skip(
@@ -238,17 +240,17 @@ def _editor_value(inside: str, places: Places) -> str:
     return f"${{{inside}}}"
 
 
-def _from_codex(entry: Mapping[str, Any], _: Places) -> dict[str, Any]:
+def _from_codex(entry: Mapping[str, Any], _: ClientFolders) -> dict[str, Any]:
     if entry.get("experimental_environment") not in (None, "local"):
         raise _Skip("it runs on another machine there")
-    taken = _with(_entry(entry), literal)
+    taken = _with(_entry(entry), escape_variables)
     if "command" in taken:
         names = list(_variables(entry.get("env_vars", [])))
         taken["env"] = {**{name: f"${{{name}:-}}" for name in names}, **taken.get("env", {})}
         if not taken["env"]:
             del taken["env"]
         return taken
-    headers = {key: literal(value) for key, value in _texts(entry.get("http_headers", {}))}
+    headers = {key: escape_variables(value) for key, value in _texts(entry.get("http_headers", {}))}
     headers |= {key: f"${{{value}}}" for key, value in _texts(entry.get("env_http_headers", {}))}
     if isinstance(token := entry.get("bearer_token_env_var"), str):
         headers["Authorization"] = f"Bearer ${{{token}}}"
@@ -261,12 +263,12 @@ def _variables(names: object) -> Iterator[str]:
         name = each.get("name") if isinstance(each, dict) else each
         if isinstance(each, dict) and each.get("source") == "remote":
             raise _Skip(f"it takes the variable {name} from another machine")
-        if not isinstance(name, str) or not NAME.fullmatch(name):
+        if not isinstance(name, str) or not VARIABLE_NAME.fullmatch(name):
             raise _Skip("env_vars is no list of names of variables")
         yield name
 
 
-def _from_opencode(entry: Mapping[str, Any], _: Places) -> dict[str, Any]:
+def _from_opencode(entry: Mapping[str, Any], _: ClientFolders) -> dict[str, Any]:
     if "command" not in entry and "url" not in entry:
         raise _Skip("it only switches a server on or off that stands elsewhere")
     command = entry.get("command")
@@ -274,14 +276,14 @@ def _from_opencode(entry: Mapping[str, Any], _: Places) -> dict[str, Any]:
         entry = {**entry, "command": command[0], "args": command[1:]}
     if "environment" in entry:
         entry = {**entry, "env": entry["environment"]}
-    return _with(_entry(entry), lambda text: _OPENCODE_PLACE.sub(_opencode_value, literal(text)))
+    return _with(_entry(entry), lambda text: _OPENCODE_PLACE.sub(_opencode_value, escape_variables(text)))
 
 
 def _opencode_value(match: re.Match[str]) -> str:
     kind, name = match[1], match[2]
     if kind == "file":
         raise _Skip(f"a value stands in the file {name[:80]!r}: put it into a variable, and ${{VARIABLE}} in its place")
-    if not NAME.fullmatch(name):
+    if not VARIABLE_NAME.fullmatch(name):
         raise _Skip(f"{name[:80]!r} is no name of a variable")
     return f"${{{name}:-}}"
 
@@ -313,3 +315,49 @@ def _texts(pairs: object) -> Iterator[tuple[str, str]]:
         if not isinstance(value, str):
             raise _Skip("a header is no text")
         yield key, value
+
+
+def decode_jsonc(text: str) -> Any:
+    """Raises `ValueError` for what is none of it, and `RecursionError` for what is nested too deep."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return json.loads(blank_comments(text))
+
+
+def blank_comments(text: str) -> str:
+    """The same with as many blanks in the place of comments and of such commas, in UTF-8: every other byte keeps its place."""
+    pieces: list[str] = []
+    comma = -1
+    at = 0
+    while match := _PIECE.match(text, at):
+        start, at = at, match.end()
+        piece = match[0]
+        if text.startswith(("//", "/*"), start):
+            at = _comment_end(text, start)
+            pieces.append(re.sub(r"[^\n]", lambda each: " " * len(each[0].encode()), text[start:at]))
+            continue
+        if piece == '"':
+            at = _string_end(text, at)
+        if piece in "}]" and comma >= 0:
+            pieces[comma] = " "
+        if piece == ",":
+            comma = len(pieces)
+        elif not piece.isspace():
+            comma = -1
+        pieces.append(text[start:at])
+    return "".join(pieces)
+
+
+def _comment_end(text: str, start: int) -> int:
+    end = text.find("\n" if text[start + 1] == "/" else "*/", start + 2)
+    if end < 0:
+        return len(text)
+    return end if text[start + 1] == "/" else end + 2
+
+
+def _string_end(text: str, start: int) -> int:
+    match = _STRING_END.match(text, start)
+    if match is None:
+        raise ValueError("a string does not end")
+    return match.end()

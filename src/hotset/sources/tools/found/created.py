@@ -19,10 +19,9 @@ from hotset.files.lock import hold_folder
 from hotset.files.root import NotTaken, Root, shown
 from hotset.files.write import write_atomically
 from hotset.nouns.tool import Origin, Source, Tool
-from hotset.sources.tools.found.folders import Listing, content_marks, listing, script_of
+from hotset.sources.tools.found.folders import Listing, content_marks, listing, script_of, stamp_of
 from hotset.sources.tools.found.signatures import Script, own_names, read_script
-from hotset.sources.tools.found.stamps import stamp_of
-from hotset.sources.tools.naming import full_name
+from hotset.sources.tools.tool_names import full_name
 
 SOURCE = "created"
 
@@ -33,7 +32,7 @@ _FORMAT = "1"  # of what is made of a file; counted up when the same file gives 
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
+class CreatedFolder:
     tools: tuple[Tool, ...] = ()
     source: Source | None = None
     """None while there are none."""
@@ -50,26 +49,17 @@ def create(folder: Path, name: str, code: str) -> Tool:
         if clash := _clash(here, name):
             raise Malformed(f"there is a tool {clash} already: remove it first, or choose another name")
         write_atomically(here / f"{name}{_ENDING}", data)
-    return next((each for each in created(folder) if each.name == tool.name), tool)
+    return next((each for each in read_created(folder).tools if each.name == tool.name), tool)
 
 
-def created(folder: Path) -> tuple[Tool, ...]:
-    """All of them; files that cannot be tools are left out."""
-    return read_created(folder).tools
-
-
-def created_source(folder: Path) -> Source | None:
-    """How they are run: all in one process. None while there are none."""
-    return read_created(folder).source
-
-
-def read_created(folder: Path) -> Created:
+def read_created(folder: Path) -> CreatedFolder:
     """The tools, their source, and what else lies in the folder. Files that have not changed are not read again."""
     if not folder.is_dir():
-        return Created()
+        return CreatedFolder()
     with Root(folder) as root:
         there = listing(root.folder, deepest=0)
-        troubles = [f"{shown(path)} among the created tools is not read: a link, or no regular file" for path in _strange(there)]
+        strange = (*there.links, *there.special)
+        troubles = [f"{shown(path)} among the created tools is not read: a link, or no regular file" for path in strange]
         scripts: dict[str, Script] = {}
         for path, at in there.files.items():
             name = path.removesuffix(_ENDING)
@@ -85,62 +75,50 @@ def read_created(folder: Path) -> Created:
             except Malformed as error:
                 troubles.append(f"the created tool {shown(path)} cannot be used: {error}")
         if not scripts:
-            return Created(troubles=tuple(troubles))
+            return CreatedFolder(troubles=tuple(troubles))
         own = own_names(scripts)
         tools = tuple(_tool(name, script, own[name, name]) for name, script in scripts.items())
         used = Listing({f"{name}{_ENDING}": there.files[f"{name}{_ENDING}"] for name in scripts})
-        return Created(tools, _source(root.folder, content_marks(root, used, hard_links=False)), tuple(troubles))
-
-
-def read(folder: Path, name: str) -> bytes | None:
-    """A tool's code, by its own or its full name; None where there is none."""
-    own = _own_name(name)
-    if not folder.is_dir():
-        return None
-    with Root(folder) as root:
-        try:
-            return root.read(f"{own}{_ENDING}", _MOST_BYTES).data
-        except NotTaken:
-            return None
-
-
-def remove(folder: Path, name: str) -> bytes:
-    """Deletes a tool and gives its code back. Raises `NotFound`."""
-    own = _own_name(name)
-    with hold_folder(folder) as here:
-        data = read(here, own)
-        if data is None:
-            near = get_close_matches(own, [path.stem for path in here.glob(f"*{_ENDING}")], 3, 0.5)
-            raise NotFound(f"no created tool {own}" + (f"; there is {', '.join(near)}" if near else ""))
-        (here / f"{own}{_ENDING}").unlink()
-    return data
-
-
-def put_back(folder: Path, name: str, code: bytes) -> None:
-    """Writes a tool that was removed, byte for byte. Raises `Malformed` where another one stands in its place."""
-    own = _own_name(name)
-    if len(code) > _MOST_BYTES:
-        raise Malformed(f"the code of {own} has {len(code):,} bytes; at most {_MOST_BYTES:,} are kept")
-    with hold_folder(folder) as here:
-        if clash := _clash(here, own):
-            raise Malformed(f"there is another tool {clash} now: remove it first")
-        write_atomically(here / f"{own}{_ENDING}", code)
+        return CreatedFolder(tools, _source(root.folder, content_marks(root, used, hard_links=False)), tuple(troubles))
 
 
 class CreatedTools:
-    """The folder, for whoever deletes and restores by a tool's name."""
+    """The folder of created tools, by a tool's own or full name."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def read(self, name: str) -> bytes | None:
-        return read(self._folder, name)
+        """A tool's code; None where there is none. Raises `NotFound` for what can be no name of a created tool, as all do."""
+        own = _own_name(name)
+        if not self._folder.is_dir():
+            return None
+        with Root(self._folder) as root:
+            try:
+                return root.read(f"{own}{_ENDING}", _MOST_BYTES).data
+            except NotTaken:
+                return None
 
     def remove(self, name: str) -> bytes:
-        return remove(self._folder, name)
+        """Deletes a tool and gives its code back. Raises `NotFound`."""
+        own = _own_name(name)
+        with hold_folder(self._folder) as here:
+            data = self.read(own)
+            if data is None:
+                near = get_close_matches(own, [path.stem for path in here.glob(f"*{_ENDING}")], 3, 0.5)
+                raise NotFound(f"no created tool {own}" + (f"; there is {', '.join(near)}" if near else ""))
+            (here / f"{own}{_ENDING}").unlink()
+        return data
 
     def put_back(self, name: str, code: bytes) -> None:
-        put_back(self._folder, name, code)
+        """Writes a tool that was removed, byte for byte. Raises `Malformed` where another one stands in its place."""
+        own = _own_name(name)
+        if len(code) > _MOST_BYTES:
+            raise Malformed(f"the code of {own} has {len(code):,} bytes; at most {_MOST_BYTES:,} are kept")
+        with hold_folder(self._folder) as here:
+            if clash := _clash(here, own):
+                raise Malformed(f"there is another tool {clash} now: remove it first")
+            write_atomically(here / f"{own}{_ENDING}", code)
 
 
 def _own_name(name: str) -> str:
@@ -197,10 +175,6 @@ def _no_function(name: str, script: Script) -> str:
 def _clash(folder: Path, name: str) -> str:
     """A file of that name, on systems that tell small letters from large ones and on others."""
     return next((path.stem for path in folder.glob(f"*{_ENDING}") if path.stem.lower() == name.lower()), "")
-
-
-def _strange(found: Listing) -> tuple[str, ...]:
-    return (*found.links, *found.special)
 
 
 def _source(folder: Path, marks: Mapping[str, str]) -> Source:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from hotset.files.lru import Lru
 from hotset.files.root import MOST_BYTES, NotTaken, Root, Stat, can_be_shown
+from hotset.nouns.tool import Http, Launch, Stdio
 from hotset.sources.tools.found.signatures import Script, read_script
 
 DEEPEST = 6
@@ -90,7 +92,7 @@ def content_marks(root: Root, found: Listing, *, hard_links: bool) -> Mapping[st
 
 def link_marks(folder: Path, found: Listing) -> Mapping[str, str]:
     """For each link where it leads, and what can be known of that without reading it."""
-    return {path: f"link to {target}, {_behind(folder / path)}" for path, target in found.links.items()}
+    return {path: f"link to {target}, {stat_of(folder / path)}" for path, target in found.links.items()}
 
 
 def _mark(root: Root, path: str, at: Stat, *, hard_links: bool) -> str:
@@ -103,9 +105,10 @@ def _mark(root: Root, path: str, at: Stat, *, hard_links: bool) -> str:
         return f"{at.size} {at.mtime_ns} {at.inode}"
 
 
-def _behind(link: Path) -> Stat | None:
+def stat_of(path: Path) -> Stat | None:
+    """Of what a path leads to; None where that is nothing, or cannot be known."""
     try:
-        return Stat.of(link.stat())
+        return Stat.of(path.stat())
     except OSError:
         return None
 
@@ -127,3 +130,15 @@ def _note(entry: os.DirEntry[str], path: str, found: Listing) -> bool:
     except OSError:
         return False
     return False
+
+
+def stamp_of(launch: Launch | None, files: Mapping[str, str] | None = None) -> str:
+    """`files`: for each by its name, what tells its content from any other."""
+    said: list[object] = []
+    match launch:
+        case Stdio(command, env, cwd):
+            said = ["stdio", list(command), sorted(env.items()), cwd]
+        case Http(url, headers):
+            said = ["http", url, sorted(headers.items())]
+    said.append(sorted((files or {}).items()))
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()

@@ -22,9 +22,8 @@ from hotset.files.lock import hold_folder
 from hotset.files.open import read_regular
 from hotset.files.write import write_atomically
 from hotset.nouns.tool import Http, Launch, Origin, Source, Stdio
-from hotset.sources.tools.found.stamps import stamp_of
-from hotset.sources.tools.found.variables import NAME, resolved
-from hotset.sources.tools.naming import RESERVED, slug
+from hotset.sources.tools.found.folders import stamp_of
+from hotset.sources.tools.tool_names import RESERVED, slug
 
 SERVERS = "mcpServers"
 SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -34,6 +33,10 @@ _STDIO = ("stdio", "local")
 _HTTP = ("http", "streamable-http", "streamable_http", "streamableHttp", "remote")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLACE = re.compile(r"\$\$\{|\$\{([^}]*)\}")
+_VARIABLE = re.compile(rf"({VARIABLE_NAME.pattern})(?::-(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class Servers:
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddedServers:
     added: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
@@ -78,7 +81,7 @@ def read_servers(file: Path, environ: Mapping[str, str]) -> Servers:
     return Servers(tuple(sources.values()), tuple(troubles), tuple(disabled))
 
 
-def add_servers(file: Path, new: Mapping[str, Mapping[str, Any]], *, replace: bool = False) -> Added:
+def add_servers(file: Path, new: Mapping[str, Mapping[str, Any]], *, replace: bool = False) -> AddedServers:
     """Puts entries into the file, all of them or none. Raises `BadConfig`, also where the file itself cannot be read."""
     for name, entry in new.items():
         try:
@@ -93,7 +96,7 @@ def add_servers(file: Path, new: Mapping[str, Mapping[str, Any]], *, replace: bo
         entries |= {name: dict(new[name]) for name in (*added, *replaced)}
         if added or replaced:
             _write(file, {**whole, SERVERS: entries})
-    return Added(added, replaced, tuple(name for name in new if name not in added and name not in replaced))
+    return AddedServers(added, replaced, tuple(name for name in new if name not in added and name not in replaced))
 
 
 def remove_server(file: Path, name: str) -> Mapping[str, Any]:
@@ -127,7 +130,7 @@ def check_entry(name: str, entry: object) -> None:
         _text(entry, "command")
         _text(entry, "cwd", default="")
         _texts(entry, "args")
-        _pairs(entry, "env", NAME)
+        _pairs(entry, "env", VARIABLE_NAME)
     else:
         _text(entry, "url")
         _pairs(entry, "headers", _HEADER)
@@ -140,7 +143,7 @@ def _source(name: str, entry: Mapping[str, Any], environ: Mapping[str, str]) -> 
 
 def _stdio(entry: Mapping[str, Any], environ: Mapping[str, str]) -> Stdio:
     def said(text: str) -> str:
-        value = resolved(text, environ)
+        value = resolve_variables(text, environ)
         if "\0" in value:
             raise BadConfig("a value has a zero byte in it: no program takes that")
         return value
@@ -156,7 +159,7 @@ def _stdio(entry: Mapping[str, Any], environ: Mapping[str, str]) -> Stdio:
 
 
 def _http(entry: Mapping[str, Any], environ: Mapping[str, str]) -> Launch:
-    url = resolved(entry["url"], environ).strip()
+    url = resolve_variables(entry["url"], environ).strip()
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -166,7 +169,7 @@ def _http(entry: Mapping[str, Any], environ: Mapping[str, str]) -> Launch:
         raise BadConfig("its url is no http:// or https:// address of a server")
     if parts.username is not None:
         raise BadConfig("its url has a name or password in it: send that as a header")
-    headers = {key: resolved(value, environ).strip() for key, value in entry.get("headers", {}).items()}
+    headers = {key: resolve_variables(value, environ).strip() for key, value in entry.get("headers", {}).items()}
     if wrong := next((key for key, value in headers.items() if _CONTROL.search(value) or not value.isascii()), None):
         raise BadConfig(f"the header {wrong} has a character in it that headers cannot have")
     return Http(url, headers)
@@ -239,3 +242,35 @@ def _write(file: Path, whole: Mapping[str, Any]) -> None:
     except UnicodeEncodeError:  # half a character, which only an escape can say
         text = json.dumps(whole, indent=2).encode()
     write_atomically(file, text + b"\n")
+
+
+def resolve_variables(text: str, environ: Mapping[str, str]) -> str:
+    """The text with each variable's value, or its default where it is not set or empty. `$${` stands for `${` itself.
+
+    What a variable says is not looked through again. Raises `BadConfig` for one that is not set and has no default.
+    """
+    return _PLACE.sub(lambda match: _value(match, environ), text)
+
+
+def escape_variables(text: str) -> str:
+    """A text that `resolved` gives back as it is."""
+    return text.replace("${", "$${")
+
+
+def _value(match: re.Match[str], environ: Mapping[str, str]) -> str:
+    inside = match[1]
+    if inside is None:
+        return "${"
+    found = _VARIABLE.fullmatch(inside)
+    if found is None:
+        raise BadConfig(
+            f"${{{inside[:80]}}} is no variable: write ${{NAME}}, ${{NAME:-default}}, or $${{ for the characters themselves"
+        )
+    name, default = found[1], found[2]
+    if value := environ.get(name, ""):
+        return value
+    if default is not None:
+        return default
+    if name in environ:
+        return ""
+    raise BadConfig(f"the variable {name} is not set: set it, or write ${{{name}:-default}}")

@@ -1,4 +1,7 @@
-"""The typed functions of a Python file as tools: names, descriptions and JSON schemas by parsing. The file is never imported."""
+"""The typed functions of a Python file as tools: names, descriptions and JSON schemas by parsing. The file is never imported.
+
+Docstrings are read in the styles of Google, NumPy and Sphinx.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,27 @@ import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from inspect import cleandoc
 
 from hotset.sources.tools.found.annotations import Definitions, Schema, Schemas, definitions, with_default
-from hotset.sources.tools.found.docstrings import Told, told, tool_names
 
 _MOST_FUNCTIONS = 200  # of a file: nobody writes more by hand
 _LONGEST_PROBLEM = 200
+
+_LONGEST = 4000  # characters of a description: what a model reads before it has even chosen the tool
+_LONGEST_PARAMETER = 1000
+_PARAMETERS = ("args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters")
+_SECTIONS = (*_PARAMETERS, "returns", "return", "yields", "raises", "example", "examples", "attributes", "see also", "references")
+_GOOGLE_HEAD = re.compile(r"([A-Za-z][A-Za-z ]{2,20}):\s*")
+_UNDERLINE = re.compile(r"\s*-{3,}\s*")
+_GOOGLE_NAME = re.compile(r"\*{0,2}(\w+)(?:\s*\([^)\n]{0,200}\))?\s*:(?:\s+(.*)|$)")
+_NUMPY_NAMES = re.compile(r"(\w+(?:\s*,\s*\w+)*)(?:\s*:.*)?")
+_SPHINX = re.compile(r"[:@]param(?:eter)?\s+(?:[^:\n]{0,200}\s)?\*{0,2}(\w+)\s*:\s*(.*)")
+_SPHINX_FIELD = re.compile(r"[:@](?:param|parameter|type|returns?|rtype|raises?|yields?)\b[^:\n]{0,200}:")
+_DEPENDS = re.compile(r"\s*depends(?: on)?:\s*(.+)", re.IGNORECASE)
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +90,7 @@ def own_names(scripts: Mapping[str, Script]) -> Mapping[tuple[str, str], str]:
 
 
 def _script(module: ast.Module) -> Script:
-    about = told(ast.get_docstring(module) or "")
+    about = parse_docstring(ast.get_docstring(module) or "")
     known = definitions(module)
     depends = (*_declared(known), *about.depends)
     found: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
@@ -110,7 +126,7 @@ def _is_tool(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, known: Definitions, depends: tuple[str, ...]) -> Function:
-    about = told(ast.get_docstring(node) or "")
+    about = parse_docstring(ast.get_docstring(node) or "")
     parameters, foreign = _parameters(node.args, about, known)
     return Function(
         node.name,
@@ -123,7 +139,7 @@ def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, known: Definitions, 
     )
 
 
-def _parameters(takes: ast.arguments, about: Told, known: Definitions) -> tuple[Schema, tuple[str, ...]]:
+def _parameters(takes: ast.arguments, about: DocstringParts, known: Definitions) -> tuple[Schema, tuple[str, ...]]:
     schemas = Schemas(known)
     without = len(takes.args) - len(takes.defaults)
     defaults: list[ast.expr | None] = [*([None] * without), *takes.defaults, *takes.kw_defaults]
@@ -153,3 +169,118 @@ def _encodable(text: str) -> str:
 def _plain(text: str) -> str:
     """On one line, and not longer than a sentence."""
     return re.sub(r"\s+", " ", text)[:_LONGEST_PROBLEM]
+
+
+@dataclass(frozen=True, slots=True)
+class DocstringParts:
+    """What a docstring told."""
+
+    description: str = ""
+    """What stands in front of the first section."""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    depends: tuple[str, ...] = ()
+    """Names of tools, from a line `Depends: a, b`."""
+
+
+def parse_docstring(docstring: str) -> DocstringParts:
+    lines = cleandoc(docstring).splitlines()
+    depends = tuple(name for line in lines if (match := _DEPENDS.fullmatch(line)) for name in tool_names(match[1]))
+    lines = [line for line in lines if not _DEPENDS.fullmatch(line)]
+    prose = lines[: next((at for at in range(len(lines)) if _begins_section(lines, at)), len(lines))]
+    parameters: dict[str, str] = {}
+    for name, text in (*_sphinx(lines), *_sections(lines)):
+        parameters.setdefault(name, _one_line(text)[:_LONGEST_PARAMETER])
+    return DocstringParts("\n".join(prose).strip()[:_LONGEST], {name: text for name, text in parameters.items() if text}, depends)
+
+
+def tool_names(text: str) -> tuple[str, ...]:
+    """Names of tools in a list with commas."""
+    return tuple(name for each in text.split(",") if _TOOL_NAME.fullmatch(name := each.strip().strip("`.")))
+
+
+def _begins_section(lines: list[str], at: int) -> bool:
+    line = lines[at]
+    if line[:1].isspace():
+        return False
+    return bool(_section(lines, at)) or bool(_SPHINX_FIELD.match(line))
+
+
+def _section(lines: list[str], at: int) -> str:
+    """The name of the section that begins here, in small letters; empty where none does."""
+    line = lines[at]
+    if (match := _GOOGLE_HEAD.fullmatch(line)) and match[1].lower() in _SECTIONS:
+        return match[1].lower()
+    underlined = at + 1 < len(lines) and _UNDERLINE.fullmatch(lines[at + 1])
+    return line.strip().lower() if underlined and line.strip().lower() in _SECTIONS else ""
+
+
+def _sections(lines: list[str]) -> Iterator[tuple[str, str]]:
+    at = 0
+    while at < len(lines):
+        name = "" if lines[at][:1].isspace() else _section(lines, at)
+        at += 1
+        if name not in _PARAMETERS:
+            continue
+        if at < len(lines) and _UNDERLINE.fullmatch(lines[at]):
+            end = _end(lines, at + 1, indented=False)
+            yield from _numpy(lines[at + 1 : end])
+        else:
+            end = _end(lines, at, indented=True)
+            yield from _google(lines[at:end])
+        at = end
+
+
+def _end(lines: list[str], start: int, *, indented: bool) -> int:
+    """Where a section ends: at the next one, or where its indentation does."""
+    for at in range(start, len(lines)):
+        line = lines[at]
+        if line.strip() and not line[:1].isspace() and (indented or _begins_section(lines, at)):
+            return at
+    return len(lines)
+
+
+def _google(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """Entries stand as deep as the first one; what is deeper goes on with the last."""
+    depth = next((_depth(line) for line in lines if line.strip()), 0)
+    name, text = "", ""
+    for line in lines:
+        match = _GOOGLE_NAME.fullmatch(line.strip()) if line.strip() and _depth(line) <= depth else None
+        if match is None:
+            text += f" {line.strip()}"
+            continue
+        yield name, text
+        name, text = match[1], match[2] or ""
+    yield name, text
+
+
+def _numpy(lines: list[str]) -> Iterator[tuple[str, str]]:
+    names: list[str] = []
+    text = ""
+    for line in lines:
+        if line[:1].isspace() or not line.strip():
+            text += f" {line.strip()}"
+            continue
+        yield from ((name, text) for name in names)
+        match = _NUMPY_NAMES.fullmatch(line.strip())
+        names, text = [each.strip() for each in match[1].split(",")] if match else [], ""
+    yield from ((name, text) for name in names)
+
+
+def _sphinx(lines: list[str]) -> Iterator[tuple[str, str]]:
+    name, text = "", ""
+    for line in lines:
+        match = _SPHINX.fullmatch(line.strip())
+        if match or _SPHINX_FIELD.match(line.strip()) or not line.strip():
+            yield name, text
+            name, text = (match[1], match[2]) if match else ("", "")
+        else:
+            text += f" {line.strip()}"
+    yield name, text
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -8,25 +8,32 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path, PurePath
 
-from hotset.errors import BadInput, Malformed
+from hotset.errors import BadInput, Malformed, NotFound
 from hotset.files.lru import Lru
-from hotset.files.root import MOST_BYTES, NotTaken, Root, shown
+from hotset.files.root import MOST_BYTES, NotTaken, Root, Stat, Why, parts_of, shown
 from hotset.nouns.tool import Origin, Source, Stdio, Tool
-from hotset.sources.tools.found.folders import DEEPEST, EXCLUDED, Listing, content_marks, entries, link_marks, listing, script_of
-from hotset.sources.tools.found.frontmatter import Frontmatter, read_frontmatter
-from hotset.sources.tools.found.kept import Kept
+from hotset.sources.tools.found.folders import (
+    DEEPEST,
+    EXCLUDED,
+    Listing,
+    content_marks,
+    entries,
+    link_marks,
+    listing,
+    script_of,
+    stamp_of,
+)
+from hotset.sources.tools.found.frontmatter import Frontmatter, Value, read_frontmatter, read_strictly, split
 from hotset.sources.tools.found.signatures import Function, Script, own_names
-from hotset.sources.tools.found.skill import SKILL_FILE, Found, Skill, SkillFolder
-from hotset.sources.tools.found.skill_reading import read_skill
-from hotset.sources.tools.found.stamps import stamp_of
-from hotset.sources.tools.found.validating import validate
-from hotset.sources.tools.naming import RESERVED, full_name, slug
-
-__all__ = ["Found", "Skill", "SkillFolder", "find_skills", "read_skill", "skill_folders", "validate"]
+from hotset.sources.tools.found.skill_cache import SKILL_FILE, Skill, SkillCache, SkillFolder, SkillScan
+from hotset.sources.tools.tool_names import RESERVED, full_name, slug
+from hotset.text.decoding import decode
 
 _MOST_FOLDERS = 2000
 _LONGEST_NAME = 200
@@ -34,13 +41,23 @@ _LONGEST_DESCRIPTION = 4000  # characters; the specification allows 1,024, and s
 _PLACES = (".agents/skills", ".claude/skills")
 _SCRIPTS = "scripts"
 _SCRIPT = re.compile(r"scripts/[^_/][^/]*\.py")
-_looks: Lru[tuple[object, ...], Found] = Lru(count=4096)
+_looks: Lru[tuple[object, ...], SkillScan] = Lru(count=4096)
 _FORMAT = "1"  # of what is made of a skill; counted up when the same files give other tools
 _FILE_PARAMETER = {
     "type": "object",
     "properties": {"file": {"type": "string", "description": "A file of the skill; without it, its instructions and its files."}},
     "additionalProperties": False,
 }
+
+_MOST_BYTES = 262_144  # of one file: what a model can read at all
+_SHOWN_FILES = 200
+_PROPOSED = 3
+
+_LONGEST_VALID_DESCRIPTION = 1024
+_LONGEST_VALID_NAME = 64
+_LONGEST_COMPATIBILITY = 500
+_NAME = re.compile(r"[a-z0-9-]+")
+_FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 
 
 def skill_folders(project: Path, home: Path, more: Sequence[str] = ()) -> tuple[SkillFolder, ...]:
@@ -55,7 +72,7 @@ def skill_folders(project: Path, home: Path, more: Sequence[str] = ()) -> tuple[
     )
 
 
-def find_skills(folders: Sequence[SkillFolder], kept: Kept | None = None) -> Found:
+def find_skills(folders: Sequence[SkillFolder], kept: SkillCache | None = None) -> SkillScan:
     """Every skill of these folders; of two with one name the first. What has not changed is not read again: not by this process,
     and, where something is `kept`, not by the next one."""
     troubles: list[str] = []
@@ -72,7 +89,7 @@ def find_skills(folders: Sequence[SkillFolder], kept: Kept | None = None) -> Fou
                     troubles.append(f"skill {shown(str(place))} is left out: {shown(str(other.folder))} has the same name")
     if kept is not None:
         kept.save()
-    return Found(tuple(skills.values()), tuple(troubles))
+    return SkillScan(tuple(skills.values()), tuple(troubles))
 
 
 def _roots(folders: Sequence[SkillFolder], troubles: list[str]) -> Mapping[SkillFolder, Path]:
@@ -128,7 +145,7 @@ def _is_found_anyway(link: Path, roots: Mapping[SkillFolder, Path]) -> bool:
         return True
 
 
-def _look(place: Path, names: frozenset[str], trusted: bool, kept: Kept | None) -> Found:
+def _look(place: Path, names: frozenset[str], trusted: bool, kept: SkillCache | None) -> SkillScan:
     """One skill, or why it is none.
 
     Of a skill that is not trusted every file counts, also what Python compiled or a package manager installed: code that is not
@@ -140,15 +157,15 @@ def _look(place: Path, names: frozenset[str], trusted: bool, kept: Kept | None) 
     own_python = ".venv" in names and (place / ".venv/bin/python").is_file()
     key = (place, trusted, tuple(sorted(names)), own_python, there.whole, *there.files.items(), *links.items(), *there.special)
 
-    def look() -> Found:
+    def look() -> SkillScan:
         troubles: list[str] = []
         try:
             with Root(place) as root:
-                return Found((_skill(root, there, trusted, troubles),), tuple(troubles))
+                return SkillScan((_skill(root, there, trusted, troubles),), tuple(troubles))
         except BadInput as error:
-            return Found(troubles=(*troubles, f"skill {shown(str(place))} is left out: {error}"))
+            return SkillScan(troubles=(*troubles, f"skill {shown(str(place))} is left out: {error}"))
 
-    def read() -> Found:
+    def read() -> SkillScan:
         newest = max((max(at.mtime_ns, at.ctime_ns) for at in there.files.values()), default=0)
         return kept.get(key, newest, look) if kept is not None else look()
 
@@ -246,3 +263,139 @@ def _launch(folder: Path, scripts: Mapping[str, Script]) -> Stdio:
 def _digest(head: Frontmatter) -> str:
     """Of what makes the tool; what else the file says is read when it is asked for."""
     return hashlib.sha256(json.dumps(head.fields).encode()).hexdigest()
+
+
+def read_skill(skill: Skill, file: str = "") -> str:
+    """Its instructions with a list of its files; or one of these. Raises `NotFound` with a sentence for whoever asked."""
+    try:
+        root = Root(skill.folder)
+    except BadInput as error:
+        raise NotFound(f"the skill {skill.name} is not there any more: look for another") from error
+    with root:
+        if file and file != SKILL_FILE:
+            return _read_file(root, skill, _real(root, file), _MOST_BYTES)
+        return "\n".join((_instructions(_read_file(root, skill, SKILL_FILE, MOST_BYTES)), *_overview(skill)))
+
+
+def _instructions(text: str) -> str:
+    try:
+        return split(text)[1].strip()
+    except Malformed:  # somebody is just changing it
+        return text.strip()
+
+
+def _overview(skill: Skill) -> Iterator[str]:
+    yield f"\n[The skill {skill.name} lies in {shown(str(skill.folder))}"
+    found = listing(skill.folder)
+    files = {path: at for path, at in found.files.items() if path != SKILL_FILE}
+    if callable_tools := [tool.name for tool in skill.tools if tool.own_name]:
+        yield f"Tools that run its scripts: {', '.join(callable_tools)}"
+    if files:
+        yield f"Its files; {skill.source.name} with `file` reads one:"
+    yield from (f"- {shown(path)} ({_size(at)})" for path, at in list(files.items())[:_SHOWN_FILES])
+    left = len(files) - _SHOWN_FILES
+    if left > 0 or not found.whole:
+        yield f"- and {f'{left:,} ' if left > 0 else ''}more"
+    if others := len(found.links) + len(found.special):
+        yield f"- {others} more cannot be read: links, or no regular files"
+    yield "]"
+
+
+def _real(root: Root, file: str) -> str:
+    """The path below the folder, with links that stay in it resolved; what leads out stays as it is, and is refused."""
+    try:
+        parts = parts_of(file)
+        real = os.path.realpath(root.folder.joinpath(*parts))
+    except (NotTaken, ValueError, OSError):
+        return file
+    return str(Path(real).relative_to(root.folder)) if Path(real).is_relative_to(root.folder) else file
+
+
+def _read_file(root: Root, skill: Skill, path: str, most: int) -> str:
+    from hotset.sealing import seal, secret_file  # noqa: PLC0415 - patterns of secrets: half a second at first
+
+    try:
+        if secret_file(path) is not None:
+            raise NotTaken(path, Why.SECRET)  # noqa: TRY301 - told like any other refusal
+        text = decode(root.read(path, most, hard_links=skill.source.trusted).data)
+        if text is None:
+            raise NotTaken(path, Why.BINARY)  # noqa: TRY301
+        return seal(text).text
+    except NotTaken as error:
+        raise NotFound(_why_not(root, skill, path, error.why)) from error
+
+
+def _why_not(root: Root, skill: Skill, path: str, why: Why) -> str:
+    asked = shown(path)[:200]
+    if why is Why.STRANGE_NAME:
+        return f"{asked!r} is no path below the skill's folder: give one like references/guide.md"
+    if why is Why.TOO_LARGE:
+        return f"{asked} of the skill {skill.name} is longer than {_MOST_BYTES:,} bytes: look at a part of it with another tool"
+    if why is not Why.GONE:
+        return f"{asked} of the skill {skill.name} is not read: {why}"
+    near = get_close_matches(path, listing(root.folder).files, _PROPOSED, 0.4)
+    return f"the skill {skill.name} has no file {asked}" + (f"; there is {', '.join(map(shown, near))}" if near else "")
+
+
+def _size(at: Stat) -> str:
+    return f"{at.size:,} bytes" if at.size < 10_000 else f"{at.size / 1000:,.0f} KB"
+
+
+def validate(folder: Path) -> tuple[str, ...]:
+    """What a skill's author should mend; empty where all is well. Whatever can be used at all is used all the same."""
+    try:
+        with Root(folder) as root:
+            if SKILL_FILE not in root.names(""):
+                return (f"there is no {SKILL_FILE} in {folder}: write one, in just these letters",)
+            data = root.read(SKILL_FILE, MOST_BYTES, hard_links=True).data
+        head = read_strictly(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return (f"{SKILL_FILE} is not in UTF-8: save it so",)
+    except NotTaken as error:
+        return (f"{SKILL_FILE} is not read: {error.why}",)
+    except Malformed as error:
+        return (f"{SKILL_FILE}: {error}",)
+    except BadInput as error:
+        return (str(error),)
+    return (*_check_name(head.fields, folder.resolve().name), *_check_description(head.fields), *_check_others(head.fields))
+
+
+def _check_name(fields: Mapping[str, Value], folder: str) -> Iterator[str]:
+    name = fields.get("name")
+    if not isinstance(name, str) or not name:
+        yield f"name is missing: add `name: {folder}`"
+        return
+    if len(name) > _LONGEST_VALID_NAME:
+        yield f"name has {len(name)} characters; at most {_LONGEST_NAME} are allowed"
+    if not _NAME.fullmatch(name):
+        yield "name may have small letters a to z, digits and hyphens only"
+    if name.startswith("-") or name.endswith("-"):
+        yield "name must not begin or end with a hyphen"
+    if "--" in name:
+        yield "name must not have two hyphens in a row"
+    if name != folder:
+        yield f"name is not the name of its folder, {folder}: rename one of them"
+
+
+def _check_description(fields: Mapping[str, Value]) -> Iterator[str]:
+    description = fields.get("description")
+    if not isinstance(description, str) or not description.strip():
+        yield "description is missing: say what the skill does and when to use it"
+    elif len(description) > _LONGEST_VALID_DESCRIPTION:
+        yield f"description has {len(description):,} characters; at most {_LONGEST_DESCRIPTION:,} are allowed"
+
+
+def _check_others(fields: Mapping[str, Value]) -> Iterator[str]:
+    if not isinstance(fields.get("license", ""), str):
+        yield "license must be text"
+    compatibility = fields.get("compatibility", "-")
+    if not isinstance(compatibility, str) or not 1 <= len(compatibility) <= _LONGEST_COMPATIBILITY:
+        yield f"compatibility must be text of 1 to {_LONGEST_COMPATIBILITY} characters, or left out"
+    metadata = fields.get("metadata", {})
+    if not isinstance(metadata, dict) or not all(isinstance(each, str) for each in metadata.values()):
+        yield "metadata must be a map of texts to texts"
+    allowed = fields.get("allowed-tools", "")
+    if not isinstance(allowed, str) and not (isinstance(allowed, list) and all(isinstance(each, str) for each in allowed)):
+        yield "allowed-tools must be names with spaces between them, or a list of names"
+    for unknown in fields.keys() - set(_FIELDS):
+        yield f"{unknown[:80]} is no field of a skill: put it under metadata"

@@ -21,8 +21,7 @@ from yarl import URL
 from hotset.dialects.sse import Splitter
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import Http
-from hotset.sources.tools.running.channel import ServerGone
-from hotset.sources.tools.running.mirrors import header_value
+from hotset.sources.tools.running.pipes import ServerGone
 from hotset.sources.tools.running.rpc import (
     INVALID_REQUEST,
     LARGEST,
@@ -31,8 +30,8 @@ from hotset.sources.tools.running.rpc import (
     NoAnswer,
     NotDelivered,
     NotUnderstood,
-    Refused,
-    Said,
+    RpcMessage,
+    RpcRefused,
     TurnedAway,
     is_change,
     messages,
@@ -41,6 +40,7 @@ from hotset.sources.tools.running.rpc import (
     reply_to,
     request,
 )
+from hotset.sources.tools.running.session import header_value
 
 _CONNECT_SECONDS = 10.0
 _GOODBYE_SECONDS = 2.0
@@ -49,7 +49,7 @@ _LONGEST_ID = 1024
 _MOST_MESSAGES = 10_000  # before an answer: progress, logs, questions
 
 
-class Client:
+class HttpClient:
     """The connections of one event loop to all servers; made inside it."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class HttpConnection:
 
     pid = None
 
-    def __init__(self, client: Client, launch: Http) -> None:
+    def __init__(self, client: HttpClient, launch: Http) -> None:
         self.changed = False
         self.gone = False
         self._client = client
@@ -130,7 +130,7 @@ class HttpConnection:
         self.gone = True
         await asyncio.gather(*self._farewells)
 
-    async def _answer(self, id: int, method: str, message: bytes, headers: Mapping[str, str]) -> Said:
+    async def _answer(self, id: int, method: str, message: bytes, headers: Mapping[str, str]) -> RpcMessage:
         async with self._sent("POST", headers, message) as reply:
             await self._check(reply)
             if method == "initialize":
@@ -165,13 +165,13 @@ class HttpConnection:
             raise NotDelivered("it has forgotten this session")
         raise refused
 
-    async def _refused(self, reply: aiohttp.ClientResponse) -> Refused:
+    async def _refused(self, reply: aiohttp.ClientResponse) -> RpcRefused:
         """Why, in the server's words where it has some."""
         if reply.content_type == "application/json":
             try:
                 for said in messages(b"".join([chunk async for chunk in self._chunks(reply)])):
                     outcome(said)
-            except Refused as refused:
+            except RpcRefused as refused:
                 return refused
             except (aiohttp.ClientError, ToolFailed):
                 pass  # the status says enough
@@ -182,7 +182,7 @@ class HttpConnection:
         code = METHOD_NOT_FOUND if reply.status == 404 else INVALID_REQUEST
         return TurnedAway(code, f"{self._where} answered with status {reply.status}")
 
-    async def _said(self, reply: aiohttp.ClientResponse) -> AsyncGenerator[Said, None]:
+    async def _said(self, reply: aiohttp.ClientResponse) -> AsyncGenerator[RpcMessage, None]:
         """Everything that a reply says, as it comes. What asks us something is answered on the way."""
         if reply.content_type != "text/event-stream":
             for said in messages(b"".join([chunk async for chunk in self._chunks(reply)])):

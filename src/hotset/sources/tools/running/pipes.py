@@ -1,4 +1,5 @@
-"""Our ends of a server's three pipes: messages out of lines, the tail of its stderr, and writing no faster than it reads."""
+"""A connection to one server over its three pipes: messages out of lines, the tail of its stderr, and writing no faster
+than it reads."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import cast
 
+from hotset.errors import ToolFailed
+
 LONGEST = 32 << 20
 """Bytes of a message. Servers send files and pictures as base64; what is longer is a mistake or an attack."""
 
@@ -16,6 +19,10 @@ _TAIL = 2_000  # characters
 _KEPT = _TAIL * 4  # bytes: the widest character of UTF-8 has four
 _MESSAGE = re.compile(rb"\{|\[\s*\{")  # "[INFO] listening" is none
 _COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+
+
+class ServerGone(ToolFailed):
+    """The process or the connection ended before the answer came."""
 
 
 class Messages(asyncio.Protocol):
@@ -121,7 +128,7 @@ class Tail(asyncio.Protocol):
         self.ended.set()
 
 
-class Room(asyncio.BaseProtocol):
+class PipeRoom(asyncio.BaseProtocol):
     """Whether the server has room for more on its stdin, and whether it still reads at all."""
 
     def __init__(self) -> None:

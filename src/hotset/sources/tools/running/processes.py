@@ -1,11 +1,13 @@
 """Servers as processes of this machine: started, spoken to by pipe, measured, and ended with everything they started.
 
-What may be killed at any moment must leave nothing behind: `warden` is the process that sees to that, and tells how.
+What may be killed at any moment must leave nothing behind: `supervisor` is the process that sees to that, and tells how.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import json
 import os
 import signal
 import socket
@@ -18,17 +20,25 @@ from typing import IO, TypeVar
 
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import Stdio
-from hotset.sources.tools.running import warden
-from hotset.sources.tools.running.channel import ServerGone
-from hotset.sources.tools.running.launching import request, why_not
-from hotset.sources.tools.running.pipes import LONGEST, Messages, Room, Tail
+from hotset.sources.tools.running import supervisor
+from hotset.sources.tools.running.pipes import LONGEST, Messages, PipeRoom, ServerGone, Tail
 
-_START_SECONDS = 10.0  # for the warden to answer: it takes milliseconds, unless the machine is on its knees
+_START_SECONDS = 10.0  # for the supervisor to answer: it takes milliseconds, unless the machine is on its knees
 _GRACE_SECONDS = 2.0  # after stdin was closed, and again after SIGTERM and after SIGKILL: what MCP's own client gives
 _WORDS_SECONDS = 0.5  # after stdout ended, to hear why
 _LAST_WORDS = 2_000  # characters
 
 _End = TypeVar("_End", IO[bytes], socket.socket)
+
+_INHERITED = frozenset(
+    (
+        *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TMP", "TEMP"),
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
+    )
+)  # enough to run, to reach the network and to find the user's own settings: no key of a provider, no token of ours
+_INHERITED_FAMILIES = ("LC_", "XDG_")
+_SHELL_FUNCTION = "()"  # how a value begins that a shell would run
 
 
 def host_launch(folder: Path, scripts: Sequence[Path]) -> Stdio:
@@ -45,11 +55,11 @@ def host_launch(folder: Path, scripts: Sequence[Path]) -> Stdio:
 def memory_of(pid: int) -> int:
     """Bytes of a process and its descendants that lie in memory; 0 where that cannot be known."""
     if sys.platform == "linux":
-        return sum(_resident(each) for each in (pid, *warden.descendants(pid)))
+        return sum(_resident(each) for each in (pid, *supervisor.descendants(pid)))
     return _resident_by_ps(pid)
 
 
-class Warden:
+class Supervisor:
     """Starts servers, through one process of its own that is started at first need. Used from one event loop."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
@@ -62,10 +72,10 @@ class Warden:
 
     async def start(self, launch: Stdio, *, cwd: str) -> ServerProcess:
         """The server, running. Raises `ToolFailed` with what can be done about it."""
-        asked = request(launch, cwd, self._environ)
+        asked = launch_request(launch, cwd, self._environ)
         try:
             return await self._started(launch.command[0], cwd, asked)
-        except ServerGone:  # somebody ended the warden; another one can do it
+        except ServerGone:  # somebody ended the supervisor; another one can do it
             self._dismiss()
             return await self._started(launch.command[0], cwd, asked)
 
@@ -77,7 +87,7 @@ class Warden:
         if self._door is not None and self._process is not None:
             self._door.close()
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_GRACE_SECONDS)  # the warden goes last
+                self._process.wait(_GRACE_SECONDS)  # the supervisor goes last
         self._dismiss()
 
     async def _started(self, program: str, cwd: str, asked: bytes) -> ServerProcess:
@@ -124,7 +134,7 @@ class Warden:
             with theirs, _closed_on_error(ours):
                 ours.setblocking(False)
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", warden.__file__, str(theirs.fileno()), str(os.getpid())],
+                    [sys.executable, "-I", "-S", supervisor.__file__, str(theirs.fileno()), str(os.getpid())],
                     pass_fds=(theirs.fileno(),),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
@@ -137,7 +147,7 @@ class Warden:
         return self._door
 
     def _dismiss(self) -> None:
-        """Without the warden the guards stay on duty, and the next start makes another."""
+        """Without the supervisor the reapers stay on duty, and the next start makes another."""
         if self._door is not None:
             self._door.close()
             self._door = None
@@ -148,14 +158,15 @@ class Warden:
 
 
 class ServerProcess:
-    """A `Channel` to a process: one message a line. Made by a `Warden`."""
+    """A process that is spoken to by pipe, one message a line. Made by a `Supervisor`, and used from one event loop: one task
+    receives, any number send."""
 
     def __init__(self, program: str, *, when_gone: Callable[[ServerProcess], None]) -> None:
         self._program = program
         self._loop = asyncio.get_running_loop()
-        self._guard = _Guard(lambda: when_gone(self))
+        self._reaper = _ReaperLine(lambda: when_gone(self))
         self._tail = Tail()
-        self._room = Room()
+        self._room = PipeRoom()
         self._messages = Messages(on_garbage=self._tail.add, on_too_long=self._end_talker)
         self._line: asyncio.Transport | None = None
         self._stdin: asyncio.WriteTransport | None = None
@@ -165,7 +176,7 @@ class ServerProcess:
 
     @property
     def pid(self) -> int | None:
-        return self._guard.pid
+        return self._reaper.pid
 
     @property
     def garbage(self) -> int:
@@ -173,6 +184,8 @@ class ServerProcess:
         return self._messages.garbage
 
     async def send(self, message: bytes) -> None:
+        """One JSON-RPC message, without a newline in it. Returns when the server has room for more; raises `ServerGone` when
+        nothing reads it."""
         if self._stdin is not None and not self._stdin.is_closing():
             self._stdin.write(message + b"\n")
             await self._room.wait()
@@ -180,21 +193,24 @@ class ServerProcess:
             raise ServerGone(f"{self._program!r} has ended; it can be started again")
 
     async def receive(self) -> bytes | None:
+        """The next message, in the order in which they were sent; None when the server ended, and from then on."""
         message = await self._messages.next()
         if message is None and self._closing is None:  # why it ended is known a moment later
             with suppress(TimeoutError):
                 async with asyncio.timeout(_WORDS_SECONDS):
-                    await self._guard.gone.wait()
+                    await self._reaper.gone.wait()
                     await self._tail.ended.wait()
         return message
 
     async def close(self) -> None:
+        """Ends the server and everything it started; may be called again. A `receive` that waits gets None."""
         if self._closing is None:
             self._closing = self._loop.create_task(self._end())
         await asyncio.shield(self._closing)
 
     def last_words(self) -> str:
-        why = self._trouble or ("" if self._closing else self._guard.why())
+        """The tail of what it wrote to stderr, at most 2,000 characters, for a message about its end; empty if there is none."""
+        why = self._trouble or ("" if self._closing else self._reaper.why())
         said = self._tail.text()[-(_LAST_WORDS - len(why) - 1) :]
         return "\n".join(filter(None, (said, why)))
 
@@ -205,10 +221,10 @@ class ServerProcess:
         self._release()
 
     async def connect(self, theirs: ExitStack) -> tuple[int, ...]:
-        """Opens the pipes. What is returned goes to the warden; the stack closes our copies of it."""
+        """Opens the pipes. What is returned goes to the supervisor; the stack closes our copies of it."""
         line, their_line = socket.socketpair()
         theirs.enter_context(their_line)
-        self._line, _ = await self._loop.create_unix_connection(lambda: self._guard, sock=line)
+        self._line, _ = await self._loop.create_unix_connection(lambda: self._reaper, sock=line)
         stdin, own = os.pipe()
         theirs.callback(os.close, stdin)
         with _closed_on_error(os.fdopen(own, "wb", 0)) as pipe:
@@ -218,10 +234,10 @@ class ServerProcess:
 
     async def started(self, cwd: str) -> None:
         """Returns when the program runs. Raises `ToolFailed` if it does not, and `ServerGone` if nobody could try."""
-        await self._guard.started.wait()
-        if self._guard.failed is not None:
-            raise ToolFailed(why_not(self._program, cwd, *self._guard.failed))
-        if self._guard.pid is None:
+        await self._reaper.started.wait()
+        if self._reaper.failed is not None:
+            raise ToolFailed(why_not_started(self._program, cwd, *self._reaper.failed))
+        if self._reaper.pid is None:
             raise ServerGone("the process that starts servers has ended; try again")
 
     async def _output(self, protocol: asyncio.Protocol, theirs: ExitStack) -> int:
@@ -240,23 +256,23 @@ class ServerProcess:
         for step in (self._terminate, self._hang_up, self._kill_group):
             with suppress(TimeoutError):
                 async with asyncio.timeout(_GRACE_SECONDS):
-                    await self._guard.gone.wait()
+                    await self._reaper.gone.wait()
                 break
             step()
         self._release()
 
     def _terminate(self) -> None:
         if self._line is not None:
-            self._line.write(warden.TERMINATE)
+            self._line.write(supervisor.TERMINATE)
 
     def _hang_up(self) -> None:
-        """The guard ends everything when it hears no more of us."""
+        """The reaper ends everything when it hears no more of us."""
         if self._line is not None and not self._line.is_closing():
             with suppress(OSError):
                 self._line.get_extra_info("socket").shutdown(socket.SHUT_WR)
 
     def _kill_group(self) -> None:
-        """What can be done if the guard itself does not work any more."""
+        """What can be done if the reaper itself does not work any more."""
         _kill_group(self.pid)
 
     def _release(self) -> None:
@@ -275,8 +291,8 @@ class ServerProcess:
         self._hang_up()
 
 
-class _Guard(asyncio.Protocol):
-    """What the guard of a server tells about it, until nothing is left of both."""
+class _ReaperLine(asyncio.Protocol):
+    """What the reaper of a server tells about it, until nothing is left of both."""
 
     def __init__(self, when_gone: Callable[[], None]) -> None:
         self.pid: int | None = None
@@ -373,3 +389,46 @@ def _resident_by_ps(pid: int) -> int:
             break
         family = grown
     return sum(kilobytes << 10 for own, _, kilobytes in rows if own in family)
+
+
+def launch_request(launch: Stdio, cwd: str, environ: Mapping[str, str]) -> bytes:
+    """What the supervisor is asked for, on one line. Raises `ToolFailed` for what no system could start."""
+    env = {**inherited(environ), **launch.env}
+    if not launch.command or not launch.command[0]:
+        raise ToolFailed("this server has no command; write one into its settings")
+    if any("\0" in text for text in (*launch.command, *env, *env.values(), cwd)):
+        raise ToolFailed(f"{launch.command[0]!r}: its settings hold a null character, and no program can be given one")
+    if any(not name or "=" in name for name in env):
+        raise ToolFailed(f"{launch.command[0]!r}: the name of an environment variable is empty or holds '='; mend its settings")
+    return json.dumps({"command": launch.command, "env": env, "cwd": cwd}).encode()
+
+
+def inherited(environ: Mapping[str, str]) -> dict[str, str]:
+    """The few variables that every server gets."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if (name in _INHERITED or name.startswith(_INHERITED_FAMILIES)) and not value.startswith(_SHELL_FUNCTION)
+    }
+
+
+def why_not_started(program: str, cwd: str, step: str, number: int) -> str:
+    """Why a server did not start, from the step that failed and its errno."""
+    if step == "cwd":
+        reason = {errno.ENOENT: "does not exist", errno.ENOTDIR: "is not a folder", errno.EACCES: "may not be entered"}
+        return f"{program!r} was not started: the folder {cwd!r} {reason.get(number, os.strerror(number))}"
+    if step == "exec":
+        return _WHY_NOT.get(number, "{program!r} could not be started: {error}").format(
+            program=program, error=os.strerror(number)
+        )
+    return f"{program!r} was not started: {os.strerror(number)}; stop something else and try again"
+
+
+_WHY_NOT = {
+    errno.ENOENT: "there is no program {program!r}, or the interpreter that its first line names is missing; "
+    "install it, or write its full path into the server's settings",
+    errno.ENOTDIR: "there is no program {program!r}; install it, or write its full path into the server's settings",
+    errno.EACCES: "{program!r} is no file that may be executed; `chmod +x` it, or name its interpreter in the server's settings",
+    errno.ENOEXEC: "{program!r} is no program of this machine; its first line should name its interpreter, as #!/bin/sh does",
+    errno.E2BIG: "{program!r} was not started: its arguments and environment variables are too long",
+}

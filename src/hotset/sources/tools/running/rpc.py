@@ -11,7 +11,8 @@ from typing import Any, Protocol
 import msgspec
 
 from hotset.errors import ToolFailed
-from hotset.sources.tools.running.channel import Channel, ServerGone
+from hotset.sources.tools.running.pipes import ServerGone
+from hotset.sources.tools.running.processes import ServerProcess
 
 MODERN = "2026-07-28"
 """Since when every request carries all there is to know, and nothing is agreed upon before."""
@@ -26,7 +27,7 @@ _PIPE = 1 << 16  # bytes that a pipe of Linux holds; macOS gives up to as many
 _ANSWERS_AT_ONCE = 16  # answers of ours that a server may leave unread; what it asks beyond that gets none
 
 
-class Refused(ToolFailed):
+class RpcRefused(ToolFailed):
     """The server answered with an error: it understood that something was asked, and says no."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
@@ -35,7 +36,7 @@ class Refused(ToolFailed):
         self.data = data
 
 
-class TurnedAway(Refused):
+class TurnedAway(RpcRefused):
     """Not the server said no, but what stands in front of it: there is a status and no answer."""
 
 
@@ -51,7 +52,7 @@ class NotUnderstood(ToolFailed):
     """What it said is not what the protocol lets it say here."""
 
 
-class Connection(Protocol):
+class RpcConnection(Protocol):
     """A server that can be asked. Used from one event loop, by any number of tasks."""
 
     changed: bool
@@ -79,7 +80,7 @@ class Connection(Protocol):
     async def close(self) -> None: ...
 
 
-class Said(msgspec.Struct):
+class RpcMessage(msgspec.Struct):
     """Any message of a server: its request, notification, answer or error."""
 
     id: int | str | None = None
@@ -91,11 +92,11 @@ class Said(msgspec.Struct):
 class Rpc:
     """A `Connection` over a channel. Made inside a running event loop."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: ServerProcess) -> None:
         self.changed = False
         self._channel = channel
         self._ids = itertools.count(1)
-        self._waiting: dict[int | str, asyncio.Future[Said | None]] = {}
+        self._waiting: dict[int | str, asyncio.Future[RpcMessage | None]] = {}
         self._sending: set[asyncio.Task[None]] = set()
         self._gone = False
         self._reading = asyncio.create_task(self._read())
@@ -118,7 +119,7 @@ class Rpc:
         if self._gone:
             raise NotDelivered("it has ended")
         id = next(self._ids)
-        answer: asyncio.Future[Said | None] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[RpcMessage | None] = asyncio.get_running_loop().create_future()
         self._waiting[id] = answer
         try:
             async with asyncio.timeout(seconds):
@@ -166,7 +167,7 @@ class Rpc:
                 if not answer.done():
                     answer.set_result(None)
 
-    def _hear(self, said: Said) -> None:
+    def _hear(self, said: RpcMessage) -> None:
         if said.method:
             self.changed |= is_change(said)
             if (reply := reply_to(said)) is not None:
@@ -204,7 +205,7 @@ def notification(method: str, params: Mapping[str, Any] | None = None) -> bytes:
     return msgspec.json.encode({"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params}))
 
 
-def messages(line: bytes) -> Iterator[Said]:
+def messages(line: bytes) -> Iterator[RpcMessage]:
     """What a line says; nothing where it is no message: programs print to where they should only speak.
 
     Several in one array were allowed by the protocol of 2025-03-26.
@@ -219,7 +220,7 @@ def messages(line: bytes) -> Iterator[Said]:
     yield from said if isinstance(said, list) else [said]
 
 
-_LINE: msgspec.json.Decoder[Said | list[Said]] = msgspec.json.Decoder(Said | list[Said])
+_LINE: msgspec.json.Decoder[RpcMessage | list[RpcMessage]] = msgspec.json.Decoder(RpcMessage | list[RpcMessage])
 _ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 
@@ -241,11 +242,11 @@ def _repaired(text: bytes) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def is_change(said: Said) -> bool:
+def is_change(said: RpcMessage) -> bool:
     return said.method == "notifications/tools/list_changed"
 
 
-def reply_to(said: Said) -> bytes | None:
+def reply_to(said: RpcMessage) -> bytes | None:
     """A server may ask for a sign of life, and for nothing else: no model, person or folder of ours is offered to it.
 
     Folders (roots) above all: servers let them replace the ones that the operator wrote into their arguments.
@@ -258,7 +259,7 @@ def reply_to(said: Said) -> bytes | None:
     return msgspec.json.encode({"jsonrpc": "2.0", "id": said.id, "error": error})
 
 
-def outcome(said: Said) -> bytes:
+def outcome(said: RpcMessage) -> bytes:
     """The result of an answer. Raises what it says instead: `Refused`, or `NotUnderstood` for neither."""
     if error := bytes(said.error):
         raise _refused(error)
@@ -276,9 +277,9 @@ class _Error(msgspec.Struct):
 _ERROR = msgspec.json.Decoder(_Error)
 
 
-def _refused(error: bytes) -> Refused:
+def _refused(error: bytes) -> RpcRefused:
     try:
         told = decoded(error, _ERROR)
     except (ValueError, RecursionError):
         told = _Error()
-    return Refused(told.code, told.message, told.data)
+    return RpcRefused(told.code, told.message, told.data)

@@ -6,29 +6,30 @@ Both eras are spoken: the handshake of 2024-11-05 to 2025-11-25, and 2026-07-28,
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
 
 from hotset.nouns.tool import Http, Returned, Source, Tool
-from hotset.sources.tools.naming import full_name
-from hotset.sources.tools.running.mirrors import Mirrors, mirrored, mirrors
 from hotset.sources.tools.running.rpc import (
     HANDSHAKES,
     HEADER_MISMATCH,
     LARGEST,
     METHOD_NOT_FOUND,
     MODERN,
-    Connection,
     NoAnswer,
     NotUnderstood,
-    Refused,
+    RpcConnection,
+    RpcRefused,
     TurnedAway,
     decoded,
 )
+from hotset.sources.tools.tool_names import full_name
 
 _CLIENT = {"name": "hotset", "version": "1"}  # of this client: it changes when what it says does
 _META = "io.modelcontextprotocol/"
@@ -39,9 +40,19 @@ _MOST_ROUNDS = 10  # of a call that is answered by "ask me again"; as many as th
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.25  # seconds between two of them, as the official client waits
 _LONGEST_NAME = 200  # characters of a server's name and version; they are only shown
 
+_MARK = "x-mcp-header"
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_PLAIN = re.compile(r"[\x20-\x7e]*")
+_WRAPPED = re.compile(r"=\?base64\?.*\?=")
+_TYPES = ("string", "integer", "boolean")  # the protocol forbids numbers: no two languages write one alike
+_WIDEST = 4096  # bits; Python refuses to write out numbers far beyond that
+
+Mirrors = Mapping[tuple[str, ...], str]
+"""The way to an argument through the schema's properties -> the end of its header's name."""
+
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ToolListing:
     """What a server says that it has."""
 
     tools: tuple[Tool, ...]
@@ -52,7 +63,7 @@ class Listed:
     protocol: str
 
 
-async def greet(source: Source, connection: Connection, seconds: float, known: str = "") -> Session:
+async def greet(source: Source, connection: RpcConnection, seconds: float, known: str = "") -> McpSession:
     """Agrees on a version; `known` is the one that was agreed upon last time. Raises `ToolFailed`.
 
     On a pipe the handshake goes first: servers of its era (rmcp before 3.0) end when anything else does, and those of both eras
@@ -64,20 +75,20 @@ async def greet(source: Source, connection: Connection, seconds: float, known: s
     async with _within(seconds):
         try:
             greeted = await first(connection, seconds / 2 if by_http else seconds)  # a process may take all of it to start
-        except (Refused, NoAnswer, NotUnderstood) as error:
+        except (RpcRefused, NoAnswer, NotUnderstood) as error:
             try:
                 greeted = await second(connection, seconds)
-            except (Refused, NotUnderstood):
+            except (RpcRefused, NotUnderstood):
                 raise error from None
-    return Session(source, connection, greeted)
+    return McpSession(source, connection, greeted)
 
 
-class Session:
+class McpSession:
     """A server that was greeted, and can be called until it ends."""
 
-    def __init__(self, source: Source, connection: Connection, greeted: _Greeted) -> None:
+    def __init__(self, source: Source, connection: RpcConnection, greeted: _Greeted) -> None:
         self._source = source
-        self._connection = connection
+        self.connection = connection
         self._greeted = greeted
         self._mirrors: dict[str, Mirrors] = {}
 
@@ -85,29 +96,15 @@ class Session:
     def protocol(self) -> str:
         return self._greeted.protocol
 
-    @property
-    def pid(self) -> int | None:
-        return self._connection.pid
-
-    @property
-    def gone(self) -> bool:
-        """It ended, or forgot us: whoever calls it now hears `NotDelivered`."""
-        return self._connection.gone
-
-    @property
-    def changed(self) -> bool:
-        """It said that its tools are others than they were when they were last listed."""
-        return self._connection.changed
-
-    async def list_tools(self, seconds: float) -> Listed:
+    async def list_tools(self, seconds: float) -> ToolListing:
         """All that it offers, within bounds. What the protocol does not let be a tool is left out."""
-        self._connection.changed = False
+        self.connection.changed = False
         tools: dict[str, Tool] = {}
         async with _within(seconds):
             async for each in self._told(seconds):
                 if each.name not in tools and len(tools) < _MOST_TOOLS and self._may_be_used(each):
-                    tools[each.name] = _tool(self._source, each)
-        return Listed(tuple(tools.values()), self._greeted.instructions, self._greeted.server, self.protocol)
+                    tools[each.name] = _make_tool(self._source, each)
+        return ToolListing(tuple(tools.values()), self._greeted.instructions, self._greeted.server, self.protocol)
 
     async def call(self, own_name: str, arguments: Mapping[str, Any], seconds: float) -> Returned:
         """What the tool gave; an error that the server answers with is a failure of the tool.
@@ -119,21 +116,15 @@ class Session:
                 return await self._called({"name": own_name, "arguments": arguments}, seconds)
             except TurnedAway:
                 raise
-            except Refused as error:
+            except RpcRefused as error:
                 return _failure(str(error))
 
-    def last_words(self) -> str:
-        return self._connection.last_words()
-
-    async def close(self) -> None:
-        await self._connection.close()
-
-    async def _told(self, seconds: float) -> AsyncIterator[_Tool]:
+    async def _told(self, seconds: float) -> AsyncIterator[_ListedTool]:
         cursor, seen, size = "", set[str](), 0
         for _ in range(_MOST_PAGES):
             try:
                 page = await self._ask("tools/list", {"cursor": cursor} if cursor else {}, seconds)
-            except Refused as error:
+            except RpcRefused as error:
                 if error.code == METHOD_NOT_FOUND:  # it has prompts or resources, and no tools
                     return
                 raise
@@ -147,11 +138,11 @@ class Session:
                 return
             seen.add(cursor)
 
-    def _may_be_used(self, tool: _Tool) -> bool:
+    def _may_be_used(self, tool: _ListedTool) -> bool:
         """A schema that marks arguments for headers where it must not makes a tool that must not be used; since 2026-07-28."""
         if self.protocol != MODERN:
             return True
-        marks = mirrors(_object(tool.inputSchema)[1])
+        marks = read_mirrors(_object(tool.inputSchema)[1])
         if marks is not None:
             self._mirrors[tool.name] = marks
         return marks is not None
@@ -174,20 +165,20 @@ class Session:
     async def _call(self, params: Mapping[str, Any], seconds: float) -> bytes:
         own_name, arguments = params["name"], params["arguments"]
         try:
-            return await self._ask("tools/call", params, seconds, mirrored(self._mirrors.get(own_name, {}), arguments))
-        except Refused as error:
+            return await self._ask("tools/call", params, seconds, mirror_headers(self._mirrors.get(own_name, {}), arguments))
+        except RpcRefused as error:
             if error.code != HEADER_MISMATCH or own_name in self._mirrors:
                 raise
         # It looks for headers that only its schemas tell of, and has run nothing yet.
         await self.list_tools(seconds)
-        return await self._ask("tools/call", params, seconds, mirrored(self._mirrors.get(own_name, {}), arguments))
+        return await self._ask("tools/call", params, seconds, mirror_headers(self._mirrors.get(own_name, {}), arguments))
 
     async def _ask(
         self, method: str, params: Mapping[str, Any], seconds: float, headers: Mapping[str, str] | None = None
     ) -> bytes:
         if self.protocol == MODERN:
             params = {**params, "_meta": _ENVELOPE}
-        return await self._connection.ask(method, params, seconds, headers)
+        return await self.connection.ask(method, params, seconds, headers)
 
 
 class _Greeted(msgspec.Struct, frozen=True):
@@ -213,7 +204,7 @@ class _Page(msgspec.Struct):
     nextCursor: str | None = None  # noqa: N815
 
 
-class _Tool(msgspec.Struct):
+class _ListedTool(msgspec.Struct):
     name: str
     title: str | None = None
     description: str | None = None
@@ -233,11 +224,11 @@ class _Result(msgspec.Struct):
 _INITIALIZED = msgspec.json.Decoder(_Initialized)
 _DISCOVERED = msgspec.json.Decoder(_Discovered)
 _PAGE = msgspec.json.Decoder(_Page)
-_TOOL = msgspec.json.Decoder(_Tool)
+_TOOL = msgspec.json.Decoder(_ListedTool)
 _RESULT = msgspec.json.Decoder(_Result)
 
 
-async def _initialize(connection: Connection, seconds: float) -> _Greeted:
+async def _initialize(connection: RpcConnection, seconds: float) -> _Greeted:
     connection.speak("")
     params = {"protocolVersion": HANDSHAKES[0], "capabilities": {}, "clientInfo": _CLIENT}
     said = _read(await connection.ask("initialize", params, seconds), _INITIALIZED)
@@ -250,7 +241,7 @@ async def _initialize(connection: Connection, seconds: float) -> _Greeted:
     return _Greeted(said.protocolVersion, _server(said.serverInfo), said.instructions or "")
 
 
-async def _discover(connection: Connection, seconds: float) -> _Greeted:
+async def _discover(connection: RpcConnection, seconds: float) -> _Greeted:
     connection.speak(MODERN)
     said = _read(await connection.ask("server/discover", {"_meta": _ENVELOPE}, seconds), _DISCOVERED)
     if MODERN not in said.supportedVersions:
@@ -283,7 +274,7 @@ def _read(text: bytes, decoder: msgspec.json.Decoder[_Told]) -> _Told:
     return told
 
 
-def _tool(source: Source, told: _Tool) -> Tool:
+def _make_tool(source: Source, told: _ListedTool) -> Tool:
     annotations, about = _object(told.annotations)
     title = told.title or about.get("title")
     return Tool(
@@ -331,3 +322,83 @@ def _sound(text: msgspec.Raw) -> tuple[bytes, Any]:
 
 _ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _Told = TypeVar("_Told")
+
+
+def read_mirrors(schema: Any) -> Mirrors | None:
+    """What a schema marks. None where a mark stands where none may: such a tool must not be used."""
+    found: dict[tuple[str, ...], str] = {}
+    for path, marked in _marked(schema):
+        name = marked[_MARK]
+        sound = path and isinstance(name, str) and _TOKEN.fullmatch(name) and marked.get("type") in _TYPES
+        if not path or not sound or name.lower() in (other.lower() for other in found.values()):
+            return None
+        found[path] = name
+    return found
+
+
+def mirror_headers(marks: Mirrors, arguments: Mapping[str, Any]) -> dict[str, str]:
+    """The headers of one call. An argument that is missing, or null, has none."""
+    headers: dict[str, str] = {}
+    for path, name in marks.items():
+        value = _at(arguments, path)
+        if isinstance(value, bool):
+            headers[f"Mcp-Param-{name}"] = "true" if value else "false"
+        elif isinstance(value, str) or (isinstance(value, int) and value.bit_length() <= _WIDEST):
+            headers[f"Mcp-Param-{name}"] = header_value(str(value))
+    return headers
+
+
+def header_value(text: str) -> str:
+    """As it is where a header can carry it; otherwise wrapped so that the other side can tell."""
+    if _PLAIN.fullmatch(text) and text == text.strip() and not _WRAPPED.fullmatch(text):
+        return text
+    return f"=?base64?{base64.b64encode(text.encode('utf-8', 'replace')).decode()}?="
+
+
+def _marked(schema: Any) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str, Any]]]:
+    """Every schema that carries a mark, with the way to it where that leads through nothing but properties.
+
+    Not by recursion: a schema may be nested deeper than our stack.
+    """
+    left: list[tuple[tuple[str, ...] | None, Any]] = [((), schema)]
+    while left:
+        path, node = left.pop()
+        if isinstance(node, list):
+            left += ((None, each) for each in node)
+        if not isinstance(node, dict):
+            continue
+        if _MARK in node:
+            yield path, node
+        for key, value in node.items():
+            if key == "properties" and isinstance(value, dict):
+                left += ((None if path is None else (*path, name), each) for name, each in value.items())
+            elif key in _PLACES:
+                left.append((None, value))
+            elif key in _NAMED_PLACES and isinstance(value, dict):
+                left += ((None, each) for each in value.values())
+
+
+_PLACES = frozenset(
+    (
+        *(
+            "items",
+            "prefixItems",
+            "contains",
+            "unevaluatedItems",
+            "additionalProperties",
+            "unevaluatedProperties",
+            "propertyNames",
+        ),
+        *("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "contentSchema"),
+    )
+)
+"""Where JSON Schema 2020-12 expects schemas. In `default`, `examples`, `const` and `enum` stands data that looks like one."""
+_NAMED_PLACES = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
+
+
+def _at(arguments: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        if not isinstance(arguments, Mapping):
+            return None
+        arguments = arguments.get(key)
+    return arguments

@@ -1,0 +1,443 @@
+"""The servers that run in one event loop: started by the first call, shared by those that come meanwhile, stopped when unused.
+
+A pool begins when something is needed and ends when nothing runs; what was learned about a source outlives it
+(`StartHistory`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, field
+from math import exp
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from hotset.errors import ToolFailed
+from hotset.index.breaker import Breaker
+from hotset.nouns.tool import Launch, Origin, Returned, Source, Stdio, Tooling
+from hotset.sources.tools.running.pipes import ServerGone
+from hotset.sources.tools.running.processes import Supervisor
+from hotset.sources.tools.running.rpc import NoAnswer, NotDelivered, NotUnderstood, Rpc, RpcConnection, RpcRefused
+from hotset.sources.tools.running.session import McpSession, ToolListing, greet
+
+if TYPE_CHECKING:
+    from hotset.sources.tools.running.http import HttpClient
+
+
+Clock = Callable[[], float]
+HearsList = Callable[[Source, ToolListing, str], None]
+"""Hears what a server offers before its first call, and the tool that is about to be called; raises where it must not be."""
+
+ADVICE = " Use another tool, or ask a person to look at `hotset tools status`."
+"""What a model can do, behind what went wrong."""
+
+_FAILED_WITHIN = 60.0  # seconds in which a source fails to start three times before it is left alone
+_REST, _LONGEST_REST = 30.0, 600.0  # seconds for which it is
+_UNANSWERED = 2  # calls in a row after which a server is taken to hang, and another one is started
+_CLOSE_SECONDS = 5.0  # for all servers together; the supervisor ends what is left
+_LONGEST_WORDS = 500  # characters of what a server said last that an error tells
+_SOONEST = 1.0  # second in which we look again for what was idle for too long
+
+_HOUR = 3600.0
+_OFTEN = 20.0  # calls an hour from which on a process is kept longest
+_LONGEST = 5.0  # times as long as one that is hardly ever used
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRate:
+    """How often something is used: each call counts one, and fades over an hour."""
+
+    rate: float = 0.0
+    """Calls in an hour, as of then."""
+    at: float = 0.0
+
+
+@dataclass(slots=True)
+class StartHistory:
+    """What is known of a source from before: whether it starts, how often it is used, which version it speaks."""
+
+    stamp: str
+    breaker: Breaker
+    why: str = ""
+    use: UsageRate = field(default_factory=UsageRate)
+    protocol: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class PooledServer:
+    """One process or connection, from the moment that it is started until nobody uses it any more."""
+
+    source: Source
+    session_name: str
+    since: float
+    last_used: float
+    starting: asyncio.Task[McpSession]
+    busy: int = 0
+    calls: int = 0
+    pinned: bool = False
+    unanswered: int = 0
+    was_listed: bool = False
+    """Somebody has heard what it offers in this run."""
+
+    @property
+    def is_idle(self) -> bool:
+        return self.busy == 0 and not self.pinned
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.source.name, self.session_name
+
+    @property
+    def session(self) -> McpSession | None:
+        """None while it starts."""
+        is_started = self.starting.done() and not self.starting.cancelled() and self.starting.exception() is None
+        return self.starting.result() if is_started else None
+
+    @property
+    def has_news(self) -> bool:
+        """It said that its tools are others than they were when they were last listed."""
+        return self.session is not None and self.session.connection.changed
+
+    @property
+    def has_ended(self) -> bool:
+        return self.session is not None and self.session.connection.gone
+
+    def last_words(self) -> str:
+        return self.session.connection.last_words() if self.session is not None else ""
+
+    async def close(self) -> None:
+        self.starting.cancel()
+        await asyncio.wait([self.starting])
+        if self.session is not None:
+            await self.session.connection.close()
+
+
+class ServerPool:
+    """Made and used inside one event loop."""
+
+    def __init__(
+        self, tooling: Tooling, project: Path, clock: Clock, past: dict[str, StartHistory], listed: HearsList | None = None
+    ) -> None:
+        self._tooling = tooling
+        self._listed = listed
+        self._project = project
+        self._clock = clock
+        self._past = past
+        self._supervisor = Supervisor()
+        self._http: HttpClient | None = None
+        self._servers: dict[tuple[str, str], PooledServer] = {}
+        self._leaving: set[PooledServer] = set()
+        """Those that get no more calls, and end when they have answered the ones they have."""
+        self._closing: set[asyncio.Task[None]] = set()
+        self._is_empty = asyncio.Event()
+        self._is_empty.set()
+        self._next_look: asyncio.TimerHandle | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing runs, starts or ends."""
+        return self._is_empty.is_set()
+
+    async def until_empty(self) -> None:
+        await self._is_empty.wait()
+
+    def servers(self) -> tuple[PooledServer, ...]:
+        """May be asked from any thread."""
+        return (*tuple(self._servers.values()), *tuple(self._leaving))
+
+    async def call(
+        self, source: Source, own_name: str, arguments: Mapping[str, Any], session_name: str, *, pinned: bool
+    ) -> Returned:
+        """Runs the tool in the process of its source. Raises `ToolFailed`, which tells a model what to do."""
+        seconds = self._tooling.call_seconds
+
+        async def work(server: PooledServer, session: McpSession) -> Returned:
+            server.pinned = pinned
+            server.calls += 1
+            past = self._past_of(source)
+            past.use = count_use(past.use, self._clock())
+            if self._listed is not None and source.origin is Origin.SERVER and (server.has_news or not server.was_listed):
+                listed = await session.list_tools(self._tooling.list_seconds)
+                await asyncio.to_thread(self._listed, source, listed, own_name)
+                server.was_listed = True
+            return await session.call(own_name, arguments, seconds)
+
+        return await self._using(source, "" if source.shared else session_name, seconds, work)
+
+    async def list_tools(self, source: Source, seconds: float) -> ToolListing:
+        """Asks a process that runs anyway where there is one, first one that has news. Raises `ToolFailed`."""
+        running = [
+            each for each in self._servers.values() if each.source.name == source.name and each.source.stamp == source.stamp
+        ]
+        server = max(running, key=lambda each: each.has_news, default=None)
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._using(
+                    source, server.session_name if server else "", seconds, lambda _, session: session.list_tools(seconds)
+                )
+        except TimeoutError:
+            raise ToolFailed(f"{source.name} did not tell its tools in {seconds:g} s.{ADVICE}") from None
+
+    def end_session(self, session_name: str) -> None:
+        """What ran for this session alone goes when it has answered."""
+        for server in [each for each in self._servers.values() if session_name and each.session_name == session_name]:
+            self._release(server)
+        self._settle()
+
+    async def stop(self, source_name: str) -> None:
+        """At once, whatever it does."""
+        closing = [self._dismiss(each) for each in self.servers() if each.source.name == source_name]
+        if closing:
+            await asyncio.wait(closing, timeout=_CLOSE_SECONDS)
+
+    def tend(self) -> None:
+        """Stops what nobody has used for too long."""
+        now = self._clock()
+        for server in self.servers():
+            if server.has_ended or (server.is_idle and now - server.last_used >= self._patience(server)):
+                self._dismiss(server)
+        self._settle()
+
+    async def close(self) -> None:
+        for server in self.servers():
+            self._dismiss(server)
+        if self._next_look is not None:
+            self._next_look.cancel()
+        if self._closing:
+            await asyncio.wait(self._closing, timeout=_CLOSE_SECONDS)
+        if self._http is not None:
+            await self._http.close()
+        self._supervisor.close()
+
+    async def _using(
+        self,
+        source: Source,
+        session_name: str,
+        seconds: float,
+        work: Callable[[PooledServer, McpSession], Coroutine[Any, Any, _Made]],
+    ) -> _Made:
+        """Tries again once where the server had ended, or had forgotten us, before it could have read what was asked."""
+        for is_last in (False, True):
+            server = self._enter(source, session_name)
+            try:
+                made = await work(server, await self._started(server, seconds))
+            except NotDelivered as error:
+                self._dismiss(server)
+                if is_last:
+                    raise ToolFailed(f"{source.name} is out of reach: {error}.{ADVICE}") from None
+            except ServerGone as error:
+                self._dismiss(server)
+                raise ToolFailed(_broke_off(source, error, server.last_words())) from None
+            except NoAnswer:
+                self._count_unanswered(server)
+                raise ToolFailed(_too_slow(source, seconds)) from None
+            except (RpcRefused, NotUnderstood) as error:
+                raise ToolFailed(f"{source.name} failed: {_sealed(source, str(error))}.{ADVICE}") from None
+            else:
+                server.unanswered = 0
+                return made
+            finally:
+                self._leave(server)
+        raise AssertionError("the last try returns or raises")
+
+    async def _started(self, server: PooledServer, seconds: float) -> McpSession:
+        """Shared by all who wait for it; whoever stops waiting does not stop it."""
+        done, _ = await asyncio.wait([server.starting], timeout=seconds)
+        if not done:
+            raise ToolFailed(
+                f"{server.source.name} was not ready after {seconds:g} s and is still starting: call it again in a while.{ADVICE}"
+            )
+        if server.starting.cancelled():
+            raise ToolFailed(f"{server.source.name} was stopped before it had started; call it again.")
+        if isinstance(error := server.starting.exception(), ToolFailed):
+            raise ToolFailed(str(error))  # one for each: they are raised in many threads
+        return server.starting.result()
+
+    def _enter(self, source: Source, session_name: str) -> PooledServer:
+        """The server of this source and session; started where there is none, it has ended, or its source has changed since."""
+        server = self._servers.get((source.name, session_name))
+        if server is not None and (server.source.stamp != source.stamp or server.has_ended):
+            self._release(server)
+            server = None
+        if server is None:
+            server = self._start(source, session_name)
+        server.busy += 1
+        return server
+
+    def _leave(self, server: PooledServer) -> None:
+        server.busy -= 1
+        server.last_used = self._clock()
+        if server.busy == 0 and server in self._leaving:
+            self._dismiss(server)
+        elif server.is_idle and server.calls == 0 and server.session is not None and self._servers.get(server.key) is server:
+            self._dismiss(server)  # it ran to be listed, and for nothing else
+        self._settle()
+
+    def _start(self, source: Source, session_name: str) -> PooledServer:
+        if source.launch is None:
+            raise ToolFailed(f"{source.name} has nothing that could be run.")
+        past = self._past_of(source)
+        if not past.breaker.allows():
+            raise ToolFailed(_resting(source, past))
+        if isinstance(source.launch, Stdio):
+            self._make_room(self._tooling.limit - 1)
+        now = self._clock()
+        server = PooledServer(source, session_name, now, now, asyncio.create_task(self._open(source, source.launch, past)))
+        self._servers[source.name, session_name] = server
+        self._is_empty.clear()
+        server.starting.add_done_callback(lambda _: self._forget_unless_started(server))
+        return server
+
+    async def _open(self, source: Source, launch: Launch, past: StartHistory) -> McpSession:
+        """Within the longer of both times: who waits for less can come back to it."""
+        seconds = max(self._tooling.list_seconds, self._tooling.call_seconds)
+        connection: RpcConnection | None = None
+        session: McpSession | None = None
+        try:
+            async with asyncio.timeout(seconds):
+                connection = await self._connect(launch)
+                session = await greet(source, connection, seconds, past.protocol)
+        except (ToolFailed, TimeoutError) as error:
+            words = connection.last_words() if connection is not None else ""
+            why = str(error) if isinstance(error, ToolFailed) else f"it was not ready after {seconds:g} s"
+            past.why = f"{_sealed(source, why)}.{_last_words(source, words)}"
+            raise ToolFailed(f"{source.name} did not start: {past.why}{ADVICE}") from None
+        finally:
+            past.protocol = session.protocol if session is not None else ""
+            if session is not None:
+                past.why = ""
+                past.breaker.succeeded()
+            else:
+                past.breaker.failed()
+                if connection is not None:
+                    self._close_beside(connection.close())
+        return session
+
+    async def _connect(self, launch: Launch) -> RpcConnection:
+        if isinstance(launch, Stdio):
+            return Rpc(await self._supervisor.start(launch, cwd=launch.cwd or str(self._project)))
+        from hotset.sources.tools.running.http import HttpClient, HttpConnection  # noqa: PLC0415 - aiohttp, only where it is needed
+
+        if self._http is None:
+            self._http = HttpClient()
+        return HttpConnection(self._http, launch)
+
+    def _past_of(self, source: Source) -> StartHistory:
+        past = self._past.get(source.name)
+        if past is None or past.stamp != source.stamp:
+            breaker = Breaker(self._clock, within=_FAILED_WITHIN, rest=_REST, longest=_LONGEST_REST)
+            past = self._past[source.name] = StartHistory(
+                source.stamp, breaker, use=past.use if past is not None else UsageRate()
+            )
+        return past
+
+    def _forget_unless_started(self, server: PooledServer) -> None:
+        if server.session is None and self._servers.get(server.key) is server:
+            del self._servers[server.key]
+            self._note_emptiness()
+
+    def _count_unanswered(self, server: PooledServer) -> None:
+        server.unanswered += 1
+        if server.unanswered >= _UNANSWERED:
+            self._release(server)
+
+    def _release(self, server: PooledServer) -> None:
+        """No more calls go to it; those that it has may come to their end."""
+        if self._servers.get(server.key) is server:
+            del self._servers[server.key]
+            self._leaving.add(server)
+        if server.busy == 0:
+            self._dismiss(server)
+
+    def _dismiss(self, server: PooledServer) -> asyncio.Task[None]:
+        """Ends it, whatever it does."""
+        if self._servers.get(server.key) is server:
+            del self._servers[server.key]
+        self._leaving.discard(server)
+        return self._close_beside(server.close())
+
+    def _close_beside(self, closing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Nobody waits for a process that takes its time to end."""
+        task = asyncio.create_task(closing)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+        task.add_done_callback(lambda _: self._note_emptiness())
+        return task
+
+    def _note_emptiness(self) -> None:
+        if not (self._servers or self._leaving or self._closing):
+            self._is_empty.set()
+
+    def _settle(self) -> None:
+        self._make_room(self._tooling.limit)
+        if self._next_look is not None:
+            self._next_look.cancel()
+            self._next_look = None
+        due = [each.last_used + self._patience(each) for each in self.servers() if each.is_idle]
+        if due:
+            delay = max(_SOONEST, min(due) - self._clock())
+            self._next_look = asyncio.get_running_loop().call_later(delay, self.tend)
+
+    def _make_room(self, limit: int) -> None:
+        for server in to_make_room([each for each in self.servers() if isinstance(each.source.launch, Stdio)], limit):
+            self._dismiss(server)
+
+    def _patience(self, server: PooledServer) -> float:
+        past = self._past.get(server.source.name)
+        return patience(past.use if past is not None else UsageRate(), self._tooling.idle_seconds)
+
+
+_Made = TypeVar("_Made")
+
+
+def _broke_off(source: Source, error: ToolFailed, words: str) -> str:
+    return (
+        f"{source.name} broke off in the middle of the call: {error}. It was not called again, since it may have done its work "
+        f"already: find out before you call it once more, which starts it anew.{_last_words(source, words)}"
+    )
+
+
+def _too_slow(source: Source, seconds: float) -> str:
+    return (
+        f"{source.name} did not answer in {seconds:g} s and was told to stop, which it may not have done: find out before you "
+        "call it again, and ask for less at once. `hotset tools status` shows a person whether it still runs."
+    )
+
+
+def _resting(source: Source, past: StartHistory) -> str:
+    left = past.breaker.seconds_left
+    when = f"It is tried again in {left:.0f} s" if left else "It is being tried again at this moment"
+    return f"{source.name} failed to start several times: {past.why} {when}, or as soon as it has changed.{ADVICE}"
+
+
+def _last_words(source: Source, words: str) -> str:
+    return f" Its last words: {_sealed(source, words)}" if words else ""
+
+
+def _sealed(source: Source, words: str) -> str:
+    """What a server says may hold keys; those of its own configuration are known, whatever they look like."""
+    from hotset.sealing import Known, seal  # noqa: PLC0415 - 50 ms that no start pays
+
+    given = source.launch.env if isinstance(source.launch, Stdio) else source.launch.headers if source.launch is not None else {}
+    known = Known({value.encode("utf-8", "surrogatepass"): "configured" for value in given.values()})
+    return seal(words, known).text[-_LONGEST_WORDS:]
+
+
+def count_use(use: UsageRate, now: float) -> UsageRate:
+    return UsageRate(use.rate * exp(-max(0.0, now - use.at) / _HOUR) + 1, now)
+
+
+def patience(use: UsageRate, idle_seconds: float) -> float:
+    """Seconds after its last call for which a process is kept."""
+    return idle_seconds * (1 + (_LONGEST - 1) * min(1.0, use.rate / _OFTEN))
+
+
+def to_make_room(processes: Iterable[PooledServer], limit: int) -> list[PooledServer]:
+    """Those that have to go so that no more than the limit are left: the ones that were not used for longest.
+
+    Never one that is in use. So there may be fewer of them than it would take.
+    """
+    every = list(processes)
+    idle = sorted((each for each in every if each.is_idle), key=lambda each: each.last_used)
+    return idle[: max(0, len(every) - limit)]

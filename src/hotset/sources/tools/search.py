@@ -1,0 +1,554 @@
+"""The tool that fits what is asked: by its words, by its meaning, and by what was used for the like before."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from hotset.errors import HotsetError
+from hotset.index.analysis import split
+from hotset.index.embed.choosing import embedders
+from hotset.index.embed.port import Embedder
+from hotset.index.embed.table import Table
+from hotset.index.embed.threads import one_thread
+from hotset.index.embed.wordpiece import counts_of
+from hotset.index.local import LocalIndex
+from hotset.index.port import Index, Watermark
+from hotset.index.vectors import Floats
+from hotset.nouns.embedding import Embedding
+from hotset.nouns.finding import Entry, EntryId, Filter, Hit, Query, Sort
+from hotset.nouns.note import Space
+from hotset.nouns.tool import Origin, Tool
+from hotset.sealing import VERSION as SEALING
+from hotset.sealing import seal
+from hotset.sources.tools.documents import GatheredValue
+from hotset.store.port import Store
+from hotset.store.values import StoredValue
+
+_log = logging.getLogger("hotset")
+
+FOLDER = "index"
+"""Where the index is, in the folder of a project's tools: tools have one of their own."""
+
+_CANDIDATES = 30  # of the index, to be put in order here; 50 took 2 ms more and gave nothing, on six sets
+_AT_ONCE = 1000  # entries in one commit
+_FOLDED_AT_ONCE = 500  # changes: about so many are found by their meaning before they are folded; more wait for it here
+_ANSWERED_WEIGHT, _NAME_WEIGHT = 0.75, 0.6
+"""Beside the index's own order. Over seven sets (none of them in the benchmark) NDCG@10 is 57.2 by that order, 58.0 with what a
+tool answers of a question too, and 59.2 with what a question names of a tool; from 0.45 to 0.8 of the latter it stays at 59.1."""
+_USES_WEIGHT = 6.0  # a vote in full, in deviations among the candidates: it puts what served for the same question first
+_TOOLS = frozenset({Sort.TOOL})
+
+MOST = 10_000
+"""Uses that are kept."""
+
+_USES = Space("tool_uses", keeps=1)
+_WATERMARK = "tools"
+_RULE = 2  # of what is indexed; counted up when other tools of the same catalogue are
+_LONGEST_QUESTION = 2000
+_NEAREST = 15  # past questions that vote
+_SHARPNESS = 8  # of a vote, by likeness: with 1 the many that are half alike outvote the one that says the same
+_UNLIKE, _ALIKE = 0.4, 0.8  # the nearest past question: below the first nothing is said, from the second on it counts in full
+
+_APART_WEIGHT, _NAMED_WEIGHT, _LEAD_WEIGHT, _SIZE_WEIGHT, _CONSTANT = 7.0, 2.7, 0.4, -0.52, -3.15
+_SMALLEST = 10  # tools: smaller libraries were not looked at, and count as this
+_FEWEST = 5  # others to compare with: half of a library of ten
+_USUAL = 0.2  # what a tool answers of a question that is not about it: stands in where there are fewer
+_LONGEST_LEAD = 3.0  # deviations; more says no more
+_FALL = 2.0  # deviations behind the first one in which the likelihood falls to a third
+_PAST_WEIGHT = 0.8  # of what a vote in full takes away of the doubt: what served once need not serve again
+
+_MOST_LIKENESS_TOKENS = 256  # of a text, as it begins
+
+WORDING_VERSION = 1
+"""Another number when the same tool gives other words: all tools are worded anew then."""
+
+_MOST_DESCRIPTION = 2000  # characters; the table's vectors read some 512 tokens of all that is here
+_MOST_ARGUMENTS = 64
+_MOST_OF_ARGUMENT = 300
+_MOST_CHOICES = 16
+_MOST_OF_CHOICE = 40
+_DEEPEST = 4  # objects in objects: what lies below is about the form of the call, not about the tool
+_JOINTS = re.compile(r"[_\-./:|]+")
+_NAMELESS = frozenset({Origin.CREATED, Origin.CALLABLE})  # their sources are all called alike and tell nothing
+
+
+@dataclass(frozen=True, slots=True)
+class ToolMatch:
+    name: str
+    score: float
+    """From 0 to 1: of first results with 0.8 about eight of ten were right (see `likely`). Those behind are never above it."""
+    by: frozenset[str]
+    """What speaks for it: `words`, `meaning`, `use`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    entry: Entry
+    score: float
+    """The index's own; of what only the past brings, the least."""
+    by: frozenset[str]
+
+
+class ToolSearch:
+    """The tools of a project, to be found. Use it from any thread."""
+
+    def __init__(self, index: Index, table: Table, uses: PastUses | None = None) -> None:
+        """`index` holds nothing but tools: see `FOLDER`. `table` has the vectors of single words."""
+        self._index = index
+        self._likening = LikenessTable(table)
+        self._uses = uses
+        self._size: int | None = None
+        """Tools that can be found; None until somebody asks."""
+        self._trouble = ""
+
+    def follow(self, version: str, tools: Iterable[Tool]) -> None:
+        """Syncs, unless the index has this version of the catalogue already."""
+        digest = hashlib.sha256(f"{version} {WORDING_VERSION} {_RULE}".encode()).digest()
+        mark = int.from_bytes(digest[:6]) or 1  # 0 says that nothing was followed
+        if self._index.watermark(_WATERMARK) != mark:
+            self.sync(tools)
+            self._index.add((), Watermark(_WATERMARK, mark))
+
+    def sync(self, tools: Iterable[Tool]) -> int:
+        """These tools and no others are found from now on; how many came, changed or left.
+
+        Whoever may not be used is not among them. What is unchanged costs a comparison.
+        """
+        known = set(self._index.wholes(Sort.TOOL))
+        there: set[str] = set()
+        names: set[str] = set()
+        new: list[Entry] = []
+        for tool in tools:
+            whole = _whole(tool)
+            there.add(whole)
+            if whole not in known:
+                names.add(tool.name)
+                new.append(_entry(tool, whole))
+            if len(new) >= _AT_ONCE:
+                self._index.add(new)
+                new = []
+        if new:
+            self._index.add(new)
+        self._size = len(there)
+        gone = known - there
+        if gone:
+            self._index.remove(gone)
+        changed = len(names | {whole.rpartition("#")[0] for whole in gone})
+        if changed > _FOLDED_AT_ONCE:
+            self._index.fold()
+        return changed
+
+    def find(self, query: str, most: int = 5, *, only: Sequence[str] = (), deadline: float = 0.2) -> tuple[ToolMatch, ...]:
+        """The best first. `only` names sources; no character of the query is an operator, and nothing is started or asked."""
+        words = query.replace('"', " ")  # somebody's words, not a condition: a tool need not hold the name that is looked up
+        if most <= 0 or not words.strip():
+            return ()
+        weighed, voted = self._weighed(words, frozenset(only), max(_CANDIDATES, most), deadline)
+        scores = likelihoods(weighed, self._looked_through(len(weighed), max(_CANDIDATES, most)))
+        return tuple(
+            ToolMatch(each.name, score, each.by | ({"use"} if each.name in voted else frozenset()))
+            for each, score in zip(weighed[:most], scores, strict=False)
+        )
+
+    def used(self, query: str, name: str, now: float) -> None:
+        """It served for this: from now on it ranks higher for the like."""
+        if self._uses is not None:
+            self._uses.add(query, name, now)
+
+    def troubles(self) -> tuple[str, ...]:
+        uses = self._uses.troubles() if self._uses is not None else ()
+        return (*self._index.troubles(), *uses, *([self._trouble] if self._trouble else []))
+
+    def close(self) -> None:
+        self._index.close()
+        if self._uses is not None:
+            self._uses.close()
+
+    def _weighed(self, query: str, only: frozenset[str], most: int, deadline: float) -> tuple[list[RankedTool], frozenset[str]]:
+        """The best first; and the names of those for which the past speaks."""
+        hits = self._index.search(Query(query, Filter(sorts=_TOOLS, kinds=only), most, deadline)).hits
+        found = [_Candidate(hit.entry, hit.score, _signals(hit)) for hit in hits]
+        votes = self._votes(query)
+        least = min((each.score for each in found), default=0.0)
+        further = self._index.entries([EntryId(name) for name in votes.keys() - {each.entry.id for each in found}])
+        found += [_Candidate(each, least, frozenset()) for each in further if not only or each.kind in only]
+        if not found:
+            return [], frozenset()
+        alike = self._likening.of(query, [(each.entry.title, each.entry.text) for each in found])
+        order, answered, named = (
+            _deviations(values, len(hits))
+            for values in ([each.score for each in found], [each.answered for each in alike], [each.named for each in alike])
+        )
+        weighed = [
+            RankedTool(
+                each.entry.id,
+                _lifted(order[at] + _ANSWERED_WEIGHT * answered[at] + _NAME_WEIGHT * named[at], votes.get(each.entry.id, 0.0)),
+                alike[at],
+                votes.get(each.entry.id, 0.0),
+                each.by,
+            )
+            for at, each in enumerate(found)
+        ]
+        return sorted(weighed, key=lambda each: (-each.score, each.name)), frozenset(votes)
+
+    def _looked_through(self, found: int, most: int) -> int:
+        """How many tools a search was among: where it could have brought more than it did, these were all."""
+        if found < most:
+            return found
+        if self._size is None:  # once: another process may have filled the index, and nothing hangs on a few more or less
+            self._size = len(self._index.wholes(Sort.TOOL))
+        return self._size
+
+    def _votes(self, query: str) -> Mapping[str, float]:
+        if self._uses is None:
+            return {}
+        try:
+            votes = self._uses.votes(query)
+        except HotsetError as error:
+            if not self._trouble:
+                _log.warning("past uses of tools cannot be read: %s", error)
+            self._trouble = str(error)
+            return {}
+        self._trouble = ""
+        return votes
+
+
+def open_search(folder: Path, store: Callable[[], Store], embedding: Embedding, clock: Callable[[], float]) -> ToolSearch:
+    """Opens what finds a project's tools, in the folder of these: an index of its own, so that a question for a tool finds
+    nothing else, and past uses. Raises `BadConfig` where what was chosen for embedding cannot be used."""
+    made = embedders(embedding)
+    index = LocalIndex(folder / FOLDER, made.documents, made.asking, sealing=SEALING)
+    # Past questions are compared with every new one: an endpoint elsewhere would make each of them wait.
+    table = made.documents if isinstance(made.documents, Table) else Table()
+    return ToolSearch(index, table, PastUses(store, table, clock=clock, old_file=folder / "uses.jsonl"))
+
+
+def _lifted(score: float, vote: float) -> float:
+    """In full, a vote lifts from the average at least: what served for the same question need not sound like it."""
+    return score + vote * (_USES_WEIGHT + max(0.0, -score))
+
+
+def _deviations(values: Sequence[float], first: int) -> list[float]:
+    """From the mean of the first ones: what only the past brings says nothing about the others."""
+    among = values[:first] or values
+    mean = sum(among) / len(among)
+    spread = math.sqrt(sum((value - mean) ** 2 for value in among) / len(among))
+    return [(value - mean) / spread if spread else 0.0 for value in values]
+
+
+def _signals(hit: Hit) -> frozenset[str]:
+    told = (("words", hit.by_words), ("meaning", hit.by_meaning))
+    return frozenset(name for name, value in told if value is not None)
+
+
+def _entry(tool: Tool, whole: str) -> Entry:
+    said = word_tool(tool)
+    return Entry(EntryId(tool.name), whole, Sort.TOOL, said.text, kind=tool.source, title=said.title)
+
+
+def _whole(tool: Tool) -> str:
+    """Its name, and a hash of all that is indexed of it and of what makes words of that."""
+    made_from = (WORDING_VERSION, SEALING, tool.source, tool.origin, tool.own_name, tool.title, tool.description, tool.parameters)
+    return f"{tool.name}#{hashlib.sha256(repr(made_from).encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+class PastUse(msgspec.Struct, frozen=True):
+    """A tool that served for a question."""
+
+    query: str
+    tool: str
+    at: float
+
+
+class _StoredUses(msgspec.Struct, frozen=True):
+    uses: list[PastUse] = []
+
+
+class PastUses:
+    """The past of one project's tools. Use it from any thread and any process; close it."""
+
+    def __init__(
+        self,
+        store: Callable[[], Store],
+        embedder: Embedder,
+        most: int = MOST,
+        *,
+        clock: Callable[[], float] = time.time,
+        old_file: Path | None = None,
+    ) -> None:
+        """`embedder` reads questions as they come: it has to be quick, and nothing is kept of what it makes.
+
+        `old_file` is where an earlier version of hotset kept a line for each use.
+        """
+        self._stored = GatheredValue(StoredValue(_USES, _StoredUses, store), self._add, clock)
+        self._old_file = old_file
+        self._embedder = embedder
+        self._most = most
+        self._lock = threading.Lock()
+        self._uses: list[PastUse] = []
+        self._vectors: Floats = np.empty((0, embedder.size), np.float32)
+        self._read: tuple[_StoredUses, tuple[PastUse, ...]] | None = None
+
+    def add(self, query: str, tool: str, now: float) -> None:
+        """Written soon, without its secrets."""
+        question = seal(query[:_LONGEST_QUESTION]).text.strip()
+        if question:
+            self._stored.put(PastUse(question, tool, now))
+
+    def votes(self, query: str) -> Mapping[str, float]:
+        """For each tool that was used for something alike, from 0 to 1: its share of the nearest, by how near the nearest is.
+
+        Raises a `HotsetError`.
+        """
+        with self._lock:
+            self._follow()
+            uses, vectors = self._uses, self._vectors
+        if not uses:
+            return {}
+        likeness = np.einsum("ij,j->i", vectors, self._embedder.embed([query[:_LONGEST_QUESTION]])[0])
+        near = np.argsort(-likeness, kind="stable")[:_NEAREST]
+        return _count_votes([uses[at].tool for at in near], likeness[near].tolist())
+
+    def every(self) -> Sequence[PastUse]:
+        """The oldest first. Raises a `HotsetError`."""
+        with self._lock:
+            self._follow()
+            return tuple(self._uses)
+
+    def flush(self) -> None:
+        """Writes the uses that wait. Raises a `HotsetError`."""
+        self._stored.flush()
+
+    def close(self) -> None:
+        self._stored.close()
+
+    def troubles(self) -> Sequence[str]:
+        return [self._stored.trouble] if self._stored.trouble else []
+
+    def _add(self, stored: _StoredUses, new: Sequence[PastUse]) -> _StoredUses:
+        return _StoredUses([*stored.uses, *new][-self._most :])
+
+    def _follow(self) -> None:
+        """Reads what is new; questions that were there before keep their vectors."""
+        self._take_over()
+        read = self._stored.read()
+        if self._read is not None and read[0] is self._read[0] and read[1] == self._read[1]:
+            return
+        uses = self._add(*read).uses
+        places = {use: at for at, use in enumerate(self._uses)}
+        new = list({use: None for use in uses if use not in places})
+        if new:
+            made = np.nan_to_num(self._embedder.embed([use.query for use in new]))
+            self._vectors = np.concatenate([self._vectors, made])
+            places |= {use: len(self._uses) + at for at, use in enumerate(new)}
+        self._vectors = self._vectors[[places[use] for use in uses]]
+        self._uses, self._read = uses, read
+
+    def _take_over(self) -> None:
+        """Once, from the file; a line that was cut off by a kill or a full disk is left out."""
+        if self._old_file is not None and self._old_file.is_file():
+            with suppress(OSError):
+                lines = list(_decode_uses(self._old_file.read_bytes().splitlines()))
+                self._stored.change(lambda stored: _StoredUses(list(dict.fromkeys([*lines, *stored.uses]))[-self._most :]))
+                self._old_file.unlink(missing_ok=True)
+
+
+def _count_votes(tools: Sequence[str], likeness: Sequence[float]) -> Mapping[str, float]:
+    heard = min(1.0, max(0.0, (likeness[0] - _UNLIKE) / (_ALIKE - _UNLIKE)))
+    if not heard:
+        return {}
+    weights = [max(0.0, each) ** _SHARPNESS for each in likeness]
+    votes: dict[str, float] = {}
+    for tool, weight in zip(tools, weights, strict=True):
+        votes[tool] = votes.get(tool, 0.0) + heard * weight / sum(weights)
+    return votes
+
+
+def _decode_uses(lines: Iterable[bytes]) -> Iterator[PastUse]:
+    for line in lines:
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            yield msgspec.json.decode(line, type=PastUse)
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """Of one tool to one question."""
+
+    answered: float = 0.0
+    """Of what the question asks, how much the tool speaks of."""
+    named: float = 0.0
+    """Of what the tool is called, how much the question speaks of."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedTool:
+    """A tool that a search found, and what speaks for it."""
+
+    name: str
+    score: float
+    """Its place in the order, in deviations among the candidates."""
+    alike: Likeness
+    vote: float = 0.0
+    """What the past says for it, from 0 to 1."""
+    by: frozenset[str] = field(default_factory=frozenset)
+
+
+def likelihoods(found: Sequence[RankedTool], size: int) -> list[float]:
+    """For each, best first, from 0 to 1: none is likelier than the one before. `size` is the number of tools looked through."""
+    if not found:
+        return []
+    first = found[0]
+    at_best = _likelihood_of_first(first, found[1:], size)
+    at_best += (1.0 - at_best) * _PAST_WEIGHT * min(1.0, max(0.0, first.vote))
+    return [round(at_best * math.exp((each.score - first.score) / _FALL), 4) for each in found]
+
+
+def _likelihood_of_first(first: RankedTool, found: Sequence[RankedTool], size: int) -> float:
+    others = [each for each in found if each.alike != first.alike]  # the same tool of thirty servers is right thirty times
+    lower = [each.alike.answered for each in others[len(others) // 2 :]]
+    usual = lower + [_USUAL] * (_FEWEST - len(lower))
+    apart = first.alike.answered - sum(usual) / len(usual)
+    lead = min(first.score - others[0].score, _LONGEST_LEAD) if others else 0.0
+    speaks = _APART_WEIGHT * apart + _NAMED_WEIGHT * first.alike.named + _LEAD_WEIGHT * lead
+    return 1.0 / (1.0 + math.exp(-(speaks + _SIZE_WEIGHT * math.log10(max(_SMALLEST, size)) + _CONSTANT)))
+
+
+class LikenessTable:
+    """Use it from any thread."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def of(self, question: str, tools: Sequence[tuple[str, str]]) -> list[Likeness]:
+        """Of each tool's name and text, in words, to the question.
+
+        A token of the one side counts with the cosine of the token of the other side that is nearest to it, and weighs as the
+        square of what it adds to the sum of a text: on four sets of tools NDCG@10 was 53.0 by `answered` alone, and 47.9 with the
+        weight as it is.
+        """
+        names, texts = [name for name, _ in tools], [f"{name}\n{text}" for name, text in tools]
+        tokens, _, ends = counts_of([question, *texts, *names], _MOST_LIKENESS_TOKENS)
+        asked = tokens[: ends[0]]
+        if not len(asked) or not tools:
+            return [Likeness()] * len(tools)
+        different, place = np.unique(tokens[ends[0] :], return_inverse=True)
+        directions, weights = self._table.directions(asked)
+        others, their_weights = self._table.directions(different)
+        with one_thread():
+            cosines = directions @ others.T
+        begins = np.array(ends[:-1]) - ends[0]
+        lengths = np.diff(np.array(ends))
+        many = len(tools)
+        best = _largest(cosines[:, place], begins[:many], lengths[:many])
+        answered = _shares(weights**2) @ best
+        named = _means(cosines.max(0)[place], their_weights[place] ** 2, begins[many:], lengths[many:])
+        return [Likeness(*pair) for pair in zip(answered.tolist(), named.tolist(), strict=True)]
+
+
+_Places = NDArray[np.intp]
+
+
+def _largest(values: Floats, begins: _Places, lengths: _Places) -> Floats:
+    """Of each row, the largest of each stretch; 0 where a stretch is empty."""
+    best = np.zeros((len(values), len(begins)), np.float32)
+    there = lengths > 0
+    if there.any():
+        end = begins[there][-1] + lengths[there][-1]
+        best[:, there] = np.maximum.reduceat(values[:, :end], begins[there], axis=1)
+    return best
+
+
+def _means(values: Floats, weights: Floats, begins: _Places, lengths: _Places) -> Floats:
+    """Of each stretch, weighed; 0 where it is empty."""
+    means = np.zeros(len(begins), np.float32)
+    there = lengths > 0
+    if there.any():
+        sums = np.add.reduceat(np.stack([values * weights, weights]), begins[there], axis=1)
+        means[there] = sums[0] / np.maximum(sums[1], 1e-12)
+    return means
+
+
+def _shares(weights: Floats) -> Floats:
+    shares: Floats = weights / max(float(weights.sum()), 1e-12)
+    return shares
+
+
+@dataclass(frozen=True, slots=True)
+class ToolWording:
+    title: str
+    """Its name, in words."""
+    text: str
+    """Where it comes from, what it does, what it takes."""
+
+
+def word_tool(tool: Tool) -> ToolWording:
+    name = _readable(tool.own_name or tool.name)
+    shown = "" if _same(tool.title, name) else tool.title
+    source = "" if tool.origin in _NAMELESS or _same(tool.source, name) else _readable(tool.source)
+    description = tool.description[:_MOST_DESCRIPTION]
+    arguments = "; ".join(_arguments(tool.parameters))
+    text = "\n".join(part for part in (source, shown, description, arguments) if part)
+    return ToolWording(seal(name).text, seal(text).text)
+
+
+def _readable(name: str) -> str:
+    """`getUserByID` is `get User By ID`, and `create_pull-request` is `create pull request`."""
+    return " ".join(_JOINTS.sub(" ", split([name])[0]).split())
+
+
+def _same(title: str, name: str) -> bool:
+    return _readable(title).casefold() == name.casefold()
+
+
+def _arguments(schema: bytes) -> list[str]:
+    try:
+        decoded = msgspec.json.decode(schema)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return []  # whoever listed it says what is wrong with it; here it is found by its other words
+    found = (_argument(name, told) for name, told in _properties(decoded, 0))
+    return [each for each, _ in zip(found, range(_MOST_ARGUMENTS), strict=False)]
+
+
+def _argument(name: str, told: Any) -> str:
+    description, choices = "", []
+    if isinstance(told, Mapping):
+        if isinstance(told.get("description"), str):
+            description = told["description"][:_MOST_OF_ARGUMENT]
+        if isinstance(told.get("enum"), list):
+            choices = [each[:_MOST_OF_CHOICE] for each in told["enum"][:_MOST_CHOICES] if isinstance(each, str)]
+    said = ", ".join(part for part in (description, *choices) if part)
+    return f"{_readable(name)}: {said}" if said else _readable(name)
+
+
+def _properties(schema: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    """Each argument with its schema, and those inside it: behind it, in the schema's own order."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(schema, list):
+        for each in schema:
+            yield from _properties(each, depth + 1)
+    if not isinstance(schema, Mapping):
+        return
+    properties = schema.get("properties")
+    for name, told in properties.items() if isinstance(properties, Mapping) else ():
+        yield name, told
+        yield from _properties(told, depth + 1)
+    for inside in ("items", "anyOf", "oneOf", "allOf"):
+        yield from _properties(schema.get(inside), depth + 1)
+    for named in ("$defs", "definitions"):
+        told = schema.get(named)
+        yield from _properties(list(told.values()) if isinstance(told, Mapping) else None, depth + 1)

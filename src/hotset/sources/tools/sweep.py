@@ -1,0 +1,288 @@
+"""The clean-up: unused tools fall asleep; those of them that an agent wrote are deleted, few at a time, and can be restored.
+
+Nothing else is ever deleted. Content is kept first; then the file goes, the edges of the graph, and last the entry in the
+registry: a sweep that was cut off is finished by the next one.
+
+Time that jumps deletes nothing. Between two sweeps lies a minute; where it seems to be more than a day, forward or back, the
+clock was changed, the machine slept or nobody was here. Then that sweep deletes nothing, and every inactive tool has its whole
+time from there on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hotset.errors import BadInput, HotsetError, NotFound, StoreFailed
+from hotset.nouns.note import Space
+from hotset.nouns.tool import Life, Origin, Status, Tier
+from hotset.sources.tools.found.created import CreatedTools
+from hotset.sources.tools.graph import ToolGraph
+from hotset.sources.tools.registry import (
+    Registry,
+    decay,
+    evictable,
+    expired,
+    life_as_json,
+    life_from,
+    reborn,
+    step,
+    tier,
+    time_as_json,
+    time_from,
+    time_left,
+)
+from hotset.store.port import Store
+from hotset.store.values import StoredValue
+
+CYCLE = 60.0
+"""Seconds between two sweeps."""
+
+_DAY = 86_400.0
+_JUMP = _DAY  # of the clock between two sweeps; a night is less, and its hours count
+_NOTED = 3600.0  # how stale the time of the last sweep may get on disk: an idle disk is not woken every minute
+_SHARE = 100  # one in so many may go in one sweep
+_FEW_NAMES = 5
+
+_DELETED = Space("deleted_tools")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPlaces:
+    """Everywhere a tool is, and where it goes."""
+
+    registry: Registry
+    graph: ToolGraph
+    written: CreatedTools
+    deletions: Deletions
+    keep: Callable[[str, bytes], str]
+    """Keeps a tool's code for good, by its name, and gives the id under which it comes back."""
+    fetch: Callable[[str], bytes]
+    """The code, by that id."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepReport:
+    """What a sweep did, by name."""
+
+    inactivated: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    waiting: int = 0
+    """Expired tools that one of the next sweeps deletes."""
+    notes: tuple[str, ...] = ()
+    """For a person: a jump in time, a tool that could not be deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolToEvict:
+    """A tool that may go."""
+
+    name: str
+    status: Status
+    tier: Tier
+    score: float
+    left: float
+    """Seconds until it expires, for an inactive one; the whole time for an active one."""
+
+
+@dataclass(frozen=True, slots=True)
+class LifeSummary:
+    active: int
+    inactive: int
+    pinned: int
+    """Of the active ones."""
+    next_to_evict: str | None
+    candidates: tuple[ToolToEvict, ...]
+    """The first of those that may go, in the order in which they would."""
+    sleeping: tuple[ToolToEvict, ...]
+    """All that are inactive, the one with the least time left first."""
+
+
+def summary(lives: Iterable[Life], now: float, most: int = 5) -> LifeSummary:
+    """How things stand now, whether or not anybody has swept lately. Pure."""
+    here = [step(life, now) for life in lives]
+    order = [
+        ToolToEvict(life.name, life.status, tier(life, now), decay(life, now), time_left(life, now))
+        for life in evictable(here, now)
+    ]
+    sleeping = tuple(each for each in order if each.status is Status.INACTIVE)
+    return LifeSummary(
+        active=len(here) - len(sleeping),
+        inactive=len(sleeping),
+        pinned=sum(life.pinned for life in here),
+        next_to_evict=order[0].name if order else None,
+        candidates=tuple(order[:most]),
+        sleeping=sleeping,
+    )
+
+
+def sweep(places: ToolPlaces, now: float) -> SweepReport:
+    """One round. Raises `StoreFailed` where the registry cannot be written; what was kept by then is not lost."""
+    if not places.registry.lives():
+        return SweepReport()
+    now = round(now, 3)
+    asleep, lives, jump = _put_to_sleep(places.registry, now)
+    made = [life for life in lives if life.origin is Origin.CREATED]
+    over = [life for life in evictable(made, now) if expired(life, now)]
+    most = 0 if jump else max(1, len(made) // _SHARE)
+    gone: list[str] = []
+    notes = [jump] if jump else []
+    for life in over:
+        if len(gone) == most:
+            break
+        try:
+            gone += [life.name] if _delete(places, life.name, now) else []
+        except StoreFailed as error:
+            notes.append(f"{life.name} has expired and cannot be deleted yet: {error}")
+            break
+        except HotsetError as error:  # of this tool alone
+            notes.append(f"{life.name} has expired and could not be deleted: {error}")
+    return SweepReport(asleep, tuple(gone), len(over) - len(gone), tuple(notes))
+
+
+def restore(places: ToolPlaces, name: str, now: float) -> Life:
+    """Brings a deleted tool back, byte for byte, with its record and a new life. Raises `NotFound` and `BadInput`."""
+    known = places.deletions.all()
+    if name not in known:
+        names = ", ".join(sorted(known)[:_FEW_NAMES])
+        raise NotFound(f"no tool {name} was deleted" + (f"; these were: {names}" if names else "; none was"))
+    code, here = places.fetch(known[name].content), places.written.read(name)
+    if here is not None and here != code:
+        raise BadInput(f"there is another tool {name} now: remove or rename it, then restore the earlier one")
+    if here is None:
+        places.written.put_back(name, code)
+    with places.registry.changing() as entries:
+        life = entries.put(reborn(replace(known[name].life, origin=Origin.CREATED), round(now, 3)))
+    places.deletions.forget(name, now)
+    return life
+
+
+def _put_to_sleep(registry: Registry, now: float) -> tuple[tuple[str, ...], list[Life], str]:
+    """The names that became inactive, all lives as they are now, and what there is to say of a jump in time."""
+    with registry.changing() as entries:
+        before = entries.lives()
+        last = entries.swept
+        jump = _jump(last, now)
+        after = {name: step(life, now) for name, life in before.items()}
+        if jump:
+            after = {name: replace(life, inactive_since=now) if _sleeps(life) else life for name, life in after.items()}
+        changed = [name for name, life in after.items() if life != before[name]]
+        for name in changed:
+            entries.put(after[name])
+        if last is None or changed or jump or abs(now - last) > _NOTED:
+            entries.swept = now
+    asleep = tuple(sorted(name for name in changed if _sleeps(after[name]) and not _sleeps(before[name])))
+    return asleep, list(after.values()), jump if last is not None else ""
+
+
+def _jump(last: float | None, now: float) -> str:
+    """Also before the first sweep ever nobody can tell how long a tool has really slept."""
+    if last is None:
+        return "nobody had swept before"
+    if abs(now - last) <= _JUMP:
+        return ""
+    days = abs(now - last) / _DAY
+    what = "nobody swept, or the clock was put forward" if now > last else "the clock was put back"
+    return f"{what}, by {days:,.1f} days: nothing is deleted now, and inactive tools have their whole time from here on"
+
+
+def _delete(places: ToolPlaces, name: str, now: float) -> bool:
+    """False where somebody used, pinned or changed it meanwhile."""
+    code = _code(places, name)
+    content = "" if code is None else _kept(places, name, code)  # outside the lock: a store may take its time
+    with places.registry.changing() as entries:
+        life = entries.get(name)
+        if life is None or life.origin is not Origin.CREATED or not expired(life, now) or _code(places, name) != code:
+            return False
+        if code is not None:
+            places.deletions.note(life, content, now)
+            if (gone := places.written.remove(name)) != code:
+                places.written.put_back(name, gone)
+                return False
+        places.graph.without(name)
+        entries.drop(name)
+    return True
+
+
+def _kept(places: ToolPlaces, name: str, code: bytes) -> str:
+    """Once, however often it takes to delete the tool."""
+    known = places.deletions.all().get(name)
+    if known is not None:
+        with suppress(HotsetError):
+            if places.fetch(known.content) == code:
+                return known.content
+    return places.keep(name, code)
+
+
+def _code(places: ToolPlaces, name: str) -> bytes | None:
+    try:
+        return places.written.read(name)
+    except NotFound:  # an entry that was put there by hand
+        return None
+
+
+def _sleeps(life: Life) -> bool:
+    return life.status is Status.INACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedTool:
+    life: Life
+    content: str
+    """Where its code is kept."""
+    when: float
+    earlier: tuple[str, ...] = ()
+    """Where the code is kept of tools that had its name before it, the latest last."""
+
+
+class _StoredDeletion(msgspec.Struct, frozen=True):
+    content: str
+    when: str | float = 0.0
+    earlier: tuple[str, ...] = ()
+    life: dict[str, Any] = {}
+
+
+class _StoredDeletions(msgspec.Struct, frozen=True):
+    tools: dict[str, _StoredDeletion] = {}
+
+
+class Deletions:
+    """One project's. Nothing leaves it but what is restored."""
+
+    def __init__(self, store: Callable[[], Store], *, old_file: Path | None = None) -> None:
+        self._old_file = old_file
+        self._stored = StoredValue(_DELETED, _StoredDeletions, store, old_file=old_file)
+
+    def all(self) -> Mapping[str, DeletedTool]:
+        """Raises a `HotsetError`. One whose record makes no sense is left out."""
+        found = {}
+        for name, entry in self._stored.read().tools.items():
+            with suppress(ValueError):
+                found[name] = DeletedTool(life_from(name, entry.life), entry.content, time_from(entry.when), entry.earlier)
+        return found
+
+    def note(self, life: Life, content: str, now: float) -> None:
+        """Raises a `HotsetError`."""
+
+        def noted(stored: _StoredDeletions) -> _StoredDeletions:
+            known = stored.tools.get(life.name)
+            before = (*known.earlier, known.content) if known is not None else ()
+            earlier = tuple(each for each in before if each != content)
+            entry = _StoredDeletion(content, time_as_json(now), earlier, life_as_json(life))
+            return _StoredDeletions({**stored.tools, life.name: entry})
+
+        self._stored.change(noted, now)
+
+    def forget(self, name: str, now: float) -> None:
+        """Raises a `HotsetError`."""
+        self._stored.change(lambda stored: _StoredDeletions({key: stored.tools[key] for key in stored.tools if key != name}), now)
+
+    def troubles(self) -> Sequence[str]:
+        if self._old_file is None or not self._old_file.exists():
+            return ()
+        return (f"{self._old_file} cannot be understood, so the tools that it names cannot be restored: mend or remove it",)

@@ -1,0 +1,233 @@
+"""Brings the catalogue up to its sources, and the index up to the catalogue. Only what changed costs anything."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from hotset.config import TOOLS, Config
+from hotset.errors import HotsetError
+from hotset.files.root import Stat
+from hotset.nouns.tool import Origin, Source, Tool
+from hotset.sources.tools.catalogue import Catalogue
+from hotset.sources.tools.consent import ToolState
+from hotset.sources.tools.found.created import read_created
+from hotset.sources.tools.found.folders import listing, stat_of
+from hotset.sources.tools.found.servers import read_servers
+from hotset.sources.tools.found.skill_cache import CACHE_FILE, Skill, SkillCache
+from hotset.sources.tools.found.skills import find_skills, skill_folders
+from hotset.sources.tools.running.session import ToolListing
+
+if TYPE_CHECKING:
+    from hotset.sources.tools.search import ToolSearch
+
+
+_AT_ONCE = 4  # servers that are asked for their lists side by side: more would only share two cores
+_AGAIN_SECONDS = 300.0  # before a server that gave no list is asked again
+
+List = Callable[[Source], ToolListing]
+"""Asks a server for its tools, starting it where need be."""
+
+CREATED = "created"
+"""The folder of what agents wrote, in the folder of a project's tools."""
+
+_RACY_NS = 2_000_000_000  # the coarsest clock of a file system in use ticks every two seconds
+_REST_SECONDS = 1.0  # between two looks at the files: a model's next call comes later than that
+
+
+_Made = TypeVar("_Made")
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    stamp: str
+    at: float
+    why: str
+
+
+@dataclass(slots=True)
+class ToolSync:
+    """Use it from any thread. One look at a time; whoever comes meanwhile waits for it."""
+
+    catalogue: Catalogue
+    list_tools: List
+    monotonic: Callable[[], float] = time.monotonic
+    _failed: dict[str, _Failed] = field(default_factory=dict)
+    """Servers that gave no list."""
+    _refused: dict[str, Sequence[str]] = field(default_factory=dict)
+    """What was not taken of a source's list."""
+    _asking: dict[str, tuple[Future[None], float]] = field(default_factory=dict)
+    """Servers that are being asked, for whomever, and since when."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def shelve(self, found: ToolSources, functions: Sequence[Tool]) -> None:
+        """What can be read without running anything. `functions` are those of this program, and our own."""
+        known = {shelf.name: shelf for shelf in self.catalogue.sources()}
+        here: list[tuple[Source, Sequence[Tool]]] = [(skill.source, skill.tools) for skill in found.skills.values()]
+        here += [(found.created, found.written)] if found.created else []
+        for name in sorted({tool.source for tool in functions}):
+            here.append((Source(name, Origin.CALLABLE), [tool for tool in functions if tool.source == name]))
+        with self._lock:
+            for source, tools in here:
+                shelf = known.get(source.name)
+                if shelf is None or shelf.stamp != source.stamp or not source.stamp:
+                    self._put(source, tools)
+            for name in self._failed.keys() - found.servers.keys():
+                del self._failed[name]
+            wanted = {source.name for source, _ in here} | found.servers.keys()
+            for name, shelf in known.items():
+                if name not in wanted and shelf.origin is not Origin.CALLABLE:  # those are another program's to drop
+                    self.catalogue.drop(name)
+
+    def unlisted(self, found: ToolSources) -> list[Source]:
+        """Servers whose tools are not known, or were listed under another launch; not those that failed a moment ago."""
+        known = {shelf.name: shelf.stamp for shelf in self.catalogue.sources()}
+        now = self.monotonic()
+        return [
+            source
+            for source in found.servers.values()
+            if known.get(source.name) != source.stamp and not self._failed_lately(source, now)
+        ]
+
+    def list_all(self, found: ToolSources, changed: Collection[str], seconds: float, told: Callable[[str], None]) -> None:
+        """Asks the servers whose tools are not known, and those that `changed`, a few at a time, once for all who want to know.
+
+        They are waited for so many seconds after they were asked: what is not done by then goes on, and is found later.
+        """
+        pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="hotset-list")
+        with self._lock:  # what somebody else has just asked is listed, or still being asked
+            unlisted = {source.name for source in self.unlisted(found)}
+            sources = [source for name, source in found.servers.items() if name in changed or name in unlisted]
+            for source in sources:
+                if source.name not in self._asking:
+                    self._asking[source.name] = pool.submit(self._list, source, told), self.monotonic()
+            asked = [self._asking[source.name] for source in sources]
+        if asked:
+            latest = max(since for _, since in asked)
+            wait([done for done, _ in asked], timeout=max(0.0, latest + seconds - self.monotonic()))
+        pool.shutdown(wait=False)
+
+    def failures(self) -> list[tuple[str, str]]:
+        """Servers that gave no list, and why not."""
+        return [(name, failed.why) for name, failed in sorted(self._failed.items())]
+
+    def waited_for(self) -> list[str]:
+        """Servers that are still being asked."""
+        return sorted(self._asking)
+
+    def silent(self) -> list[str]:
+        """Servers whose tools nobody knows: they gave no list, or have not given it yet."""
+        return sorted({*self._failed, *self._asking})
+
+    def refused(self) -> list[str]:
+        """What was not taken of what sources list, in sentences."""
+        return [sentence for sentences in self._refused.values() for sentence in sentences]
+
+    def index(self, search: ToolSearch) -> None:
+        """Everything that can be used can be found, and skills that only wait for a person's yes."""
+        with self._lock:
+            tools = (known.tool for known in self.catalogue.tools() if known.state is ToolState.READY or known.is_told)
+            search.follow(self.catalogue.version(), tools)
+
+    def _put(self, source: Source, tools: Sequence[Tool], instructions: str = "") -> None:
+        self._refused[source.name] = self.catalogue.put(source, tools, instructions=instructions).refused
+
+    def _list(self, source: Source, told: Callable[[str], None]) -> None:
+        try:
+            listed = self.list_tools(source)
+            with self._lock:
+                self._put(source, listed.tools, listed.instructions)
+                self._failed.pop(source.name, None)
+        except HotsetError as error:
+            self._failed[source.name] = _Failed(source.stamp, self.monotonic(), str(error))
+        finally:
+            with self._lock:
+                del self._asking[source.name]
+            told(source.name)
+
+    def _failed_lately(self, source: Source, now: float) -> bool:
+        failed = self._failed.get(source.name)
+        return failed is not None and failed.stamp == source.stamp and now - failed.at < _AGAIN_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSources:
+    servers: Mapping[str, Source] = field(default_factory=dict)
+    skills: Mapping[str, Skill] = field(default_factory=dict)
+    created: Source | None = None
+    """None while no agent has written any."""
+    written: tuple[Tool, ...] = ()
+    """What agents wrote."""
+    troubles: tuple[str, ...] = ()
+
+    @property
+    def sources(self) -> Mapping[str, Source]:
+        found = {**self.servers, **{name: skill.source for name, skill in self.skills.items()}}
+        return {**found, self.created.name: self.created} if self.created else found
+
+
+class _Remembered(Generic[_Made]):
+    """A value made of files, made again when one of them has another mtime, size or inode, or one too recent to trust."""
+
+    def __init__(self, make: Callable[[], _Made], clock_ns: Callable[[], int]) -> None:
+        self._make = make
+        self._clock_ns = clock_ns
+        self._known: tuple[Mapping[str, Stat | None], _Made] | None = None
+
+    def get(self, stats: Mapping[str, Stat | None]) -> _Made:
+        trusted = self._clock_ns() - _RACY_NS
+        is_racy = any(at is not None and max(at.mtime_ns, at.ctime_ns) > trusted for at in stats.values())
+        if self._known is None or self._known[0] != stats or is_racy:
+            self._known = stats, self._make()
+        return self._known[1]
+
+
+class SourceScanner:
+    """Looks at the files again when it is asked, and reads those that changed. Use it from any thread."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        clock_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._folders = skill_folders(config.project, config.user, config.tooling.skills)
+        self._cache = SkillCache(config.folder / TOOLS / CACHE_FILE)
+        self._created = config.folder / TOOLS / CREATED
+        self._read_created = _Remembered(partial(read_created, self._created), clock_ns)
+        self._servers = {file: _Remembered(partial(read_servers, file, config.environ), clock_ns) for file in config.servers}
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._looked = float("-inf")
+        self._found = ToolSources()
+
+    def now(self, *, at_once: bool = False) -> ToolSources:
+        """What there is, the same object while nothing changed; `at_once` without the rest between two looks."""
+        with self._lock:
+            if at_once or self._monotonic() - self._looked >= _REST_SECONDS:
+                found = self._look()
+                self._found = self._found if found == self._found else found
+                self._looked = self._monotonic()
+            return self._found
+
+    def _look(self) -> ToolSources:
+        servers: dict[str, Source] = {}
+        troubles: list[str] = []
+        for file, remembered in self._servers.items():
+            read = remembered.get({"": stat_of(file)})
+            servers |= {source.name: source for source in read.sources}
+            troubles += read.troubles
+        found = find_skills(self._folders, self._cache)
+        skills = {skill.source.name: skill for skill in found.skills}
+        for name in servers.keys() & skills.keys():
+            troubles.append(f"skill {name} is left out: a server has the same name")
+            del skills[name]
+        there = listing(self._created, deepest=0)
+        created = self._read_created.get({**there.files, **dict.fromkeys((*there.links, *there.special))})
+        return ToolSources(servers, skills, created.source, created.tools, (*troubles, *found.troubles, *created.troubles))

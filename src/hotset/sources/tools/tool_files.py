@@ -1,0 +1,384 @@
+"""The catalogue's files, one for each source of tools, and which of them has a tool of a given name.
+
+They stay files: what was accepted stands in them beside megabytes of texts that a source can list again, a name is looked up
+at every call, and a changed file is known by one stat where a store's version changes with every turn.
+A file is written whole or not at all, by one process at a time. Names alone are in memory: 100,000 take about 40 MB.
+A look whether anything changed is one stat of the folder: every change of ours renames a file into it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import heapq
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from hotset.errors import StoreTooNew
+from hotset.files.folder import private_folder
+from hotset.files.lock import hold_to_change
+from hotset.files.write import write_atomically
+from hotset.nouns.tool import Origin
+from hotset.sources.tools.consent import CatalogueEntry
+from hotset.sources.tools.tool_names import slug
+from hotset.text.characters import skeleton
+
+Stamp = tuple[int, int, int]
+"""Of a file: when it changed, its size, its inode. Another stamp, maybe another content."""
+
+FORMAT = 1
+_LOCK = ".lock"
+_ENDING = ".json"
+_DAMAGED = ".damaged"
+
+_SETTLED_NS = (
+    50_000_000  # clocks of file systems tick every 10 ms at worst: a folder changed again within that may look unchanged
+)
+_MOST_COMPARED = 64  # names that are compared letter by letter, of those that share most pairs of letters
+_ALIKE_ENOUGH = 0.6
+
+
+class SourceLabel(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is kept of a source itself."""
+
+    name: str
+    origin: Origin
+    format: int = FORMAT
+    head: str = ""
+    """What stands in front of its tools' names."""
+    stamp: str = ""
+    trusted: bool = True
+    listed_at: float = 0.0
+    away: bool = False
+    """It is not configured any more. What was accepted of it is kept for the day it comes back."""
+    approved: str = ""
+    """For a source that lies in the project's folder: the stamp under which a person let it run."""
+    follow: bool = False
+    """It may run under other stamps too."""
+    words: CatalogueEntry | None = None
+    """Its instructions to models, kept like a tool's description."""
+
+    @property
+    def may_run(self) -> bool:
+        """Under the stamp that it was listed with."""
+        return self.trusted or (bool(self.approved) and (self.follow or self.approved == self.stamp))
+
+
+class SourceFile(SourceLabel, frozen=True, omit_defaults=True):
+    """A source with its tools, by the names that models call."""
+
+    tools: dict[str, CatalogueEntry] = msgspec.field(default_factory=dict)
+
+
+class UndecodedFile(SourceLabel, frozen=True, omit_defaults=True):
+    """A shelf whose tools are not decoded yet."""
+
+    tools: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
+
+
+_Kind = TypeVar("_Kind", bound=SourceLabel)
+
+
+class ToolFiles:
+    """The folder with all of them. Reading needs no lock: a file is always whole."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = private_folder(folder)
+        self._troubles: dict[str, str] = {}
+
+    def file_of(self, source: str) -> str:
+        return f"{slug(source)}-{sha256(source.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}{_ENDING}"
+
+    def scan(self) -> dict[str, Stamp]:
+        if not self.folder.is_dir():
+            return {}
+        with os.scandir(self.folder) as found:
+            return {
+                each.name: _stamp(each.stat())
+                for each in found
+                if each.name.endswith(_ENDING) and each.is_file(follow_symlinks=False)
+            }
+
+    def stamp(self, file: str) -> Stamp | None:
+        try:
+            return _stamp((self.folder / file).lstat())
+        except OSError:
+            return None
+
+    def changed_ns(self) -> int:
+        """When a name in the folder last changed; 0 where somebody removed it."""
+        try:
+            return self.folder.stat().st_mtime_ns
+        except OSError:
+            return 0
+
+    def troubles(self) -> list[str]:
+        """Files that could not be read, and what became of them, until somebody removes them."""
+        aside = sorted(self.folder.glob(f"*{_ENDING}{_DAMAGED}"))
+        told = [
+            f"{path} was damaged and set aside: what was accepted of its source is forgotten; look at it, and remove it"
+            for path in aside
+        ]
+        return [*told, *self._troubles.values()]
+
+    def read(self, file: str, kind: msgspec.json.Decoder[_Kind]) -> _Kind | None:
+        """None where there is none, or none that can be read: such a file is set aside, and told of."""
+        path = self.folder / file
+        try:
+            shelf = kind.decode(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._troubles[file] = f"{path} cannot be read: {error.strerror}"
+            return None
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            self._set_aside(path)
+            return None
+        if shelf.format > FORMAT:
+            self._troubles[file] = f"{path} was written by a newer hotset; update this one, or remove the file"
+            return None
+        self._troubles.pop(file, None)
+        return shelf
+
+    def write(self, file: str, shelf: SourceFile) -> None:
+        """Under `alone` only."""
+        _refuse_newer(self, file)
+        write_atomically(self.folder / file, msgspec.json.encode(shelf))
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """One at a time changes something, over all threads and processes."""
+        with hold_to_change(self.folder, self.folder / _LOCK):
+            yield
+
+    def _set_aside(self, path: Path) -> None:
+        try:
+            path.replace(path.with_name(path.name + _DAMAGED))
+            self._troubles.pop(path.name, None)
+        except FileNotFoundError:  # another process was faster
+            pass
+        except OSError as error:
+            self._troubles[path.name] = f"{path} is damaged and cannot be moved away: {error.strerror}"
+
+
+def _refuse_newer(shelves: ToolFiles, file: str) -> None:
+    try:
+        told = msgspec.json.decode((shelves.folder / file).read_bytes(), type=SourceLabel).format
+    except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
+        return
+    if told > FORMAT:
+        raise StoreTooNew(f"{shelves.folder / file} was written by a newer hotset; update this one")
+
+
+def _stamp(found: os.stat_result) -> Stamp:
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """What is in memory of a shelf."""
+
+    name: str
+    origin: Origin
+    head: str
+    stamp: str
+    listed_at: float
+    away: bool
+    names: tuple[tuple[str, str], ...]
+    """Of its tools: as models call them, and as it does itself."""
+    tools: int
+    """Tools that are not gone."""
+    pending: int
+    """Of these, those for which a person's word is needed."""
+    may_run: bool
+    approved: str
+    follow: bool
+
+
+class _Glance(msgspec.Struct, frozen=True):
+    own_name: str
+    digest: str
+    flags: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _NamedEntry(msgspec.Struct, frozen=True):
+    pin: _Glance
+    waits: _Glance | None = None
+    approved: str = ""
+    gone: bool = False
+
+
+class _NamedFile(SourceLabel, frozen=True, omit_defaults=True):
+    tools: dict[str, _NamedEntry] = msgspec.field(default_factory=dict)
+
+
+_DECODER = msgspec.json.Decoder(_NamedFile)
+
+
+class NameIndex:
+    """Not for two threads at once."""
+
+    def __init__(self, shelves: ToolFiles, clock_ns: Callable[[], int] = time.time_ns) -> None:
+        self._shelves = shelves
+        self._clock_ns = clock_ns
+        self._looked: tuple[int, bool] | None = None
+        self._stamps: dict[str, Stamp] = {}
+        self._rows: dict[str, SourceRow] = {}
+        self._full: dict[str, str] = {}
+        self._own: dict[str, str | tuple[str, ...]] = {}
+        self._alike: tuple[dict[str, str], dict[str, str]] | None = None
+
+    def glance(self) -> None:
+        """Follows what changed, at the price of one stat where nothing did."""
+        changed = self._shelves.changed_ns()
+        if self._looked != (changed, True):
+            self.follow()
+
+    def follow(self) -> dict[str, Stamp]:
+        """Follows what changed, also in a file that somebody wrote in place. All files with their stamps."""
+        changed = self._shelves.changed_ns()
+        found = self._shelves.scan()
+        for file in self._stamps.keys() - found.keys():
+            self._forget(file)
+        for file, stamp in found.items():
+            if self._stamps.get(file) != stamp:
+                self._forget(file)
+                self._learn(file, stamp)
+        self._looked = changed, self._clock_ns() - changed > _SETTLED_NS
+        return found
+
+    def rows(self) -> Iterator[tuple[str, SourceRow]]:
+        """All shelves in the order of their files, with the file of each."""
+        yield from ((file, self._rows[file]) for file in sorted(self._rows))
+
+    def row(self, file: str) -> SourceRow | None:
+        return self._rows.get(file)
+
+    def file_of(self, name: str) -> str | None:
+        """The shelf that has a tool of this name."""
+        return self._full.get(name)
+
+    def files_of_own(self, own_name: str) -> tuple[str, ...]:
+        """The shelves whose sources call a tool so."""
+        found = self._own.get(own_name, ())
+        return (found,) if isinstance(found, str) else found
+
+    def names_of_own(self, own_name: str) -> tuple[str, ...]:
+        files = self.files_of_own(own_name)
+        return tuple(name for file in files for name, own in self._rows[file].names if own == own_name)
+
+    def alike(self, name: str) -> str:
+        """The full name, of those that are known, which nobody could tell from this one; empty where there is none."""
+        found = self._skeletons()[0].get(skeleton(name), "")
+        return found if found != name else ""
+
+    def alike_own(self, own_name: str) -> str:
+        """The same of names as sources say them. Case alone disguises nothing: `Search` and `search` are both honest."""
+        found = self._skeletons()[1].get(skeleton(own_name), "")
+        return found if found.casefold() != own_name.casefold() else ""
+
+    def spelt_otherwise(self, name: str) -> tuple[str, ...]:
+        """Full and own names that differ from it in case and separators only."""
+        plain = _plain(name)
+        ends = (plain[-1:], plain[-1:].upper(), "_", "-")
+        maybe = (full for full in self._full if len(full) >= len(plain) and full.endswith(ends))
+        return tuple(full for full in maybe if plain in (_plain(full), _plain(full.partition("__")[2]))) if plain else ()
+
+    def near(self, name: str, most: int = 3) -> tuple[str, ...]:
+        """The names that are most like it, best first."""
+        wanted = name.lower()[:80]
+        pairs = {wanted[at : at + 2] for at in range(0, len(wanted) - 1, 2)}
+        counted = ((sum(pair in low for pair in pairs), full) for full in self._full for low in (full.lower(),))
+        nearest = heapq.nlargest(_MOST_COMPARED, counted)
+        rated = (
+            (max(_ratio(wanted, full.lower()), _ratio(wanted, full.lower().partition("__")[2])), full) for _, full in nearest
+        )
+        return tuple(full for ratio, full in sorted(rated, key=lambda each: (-each[0], each[1])) if ratio >= _ALIKE_ENOUGH)[:most]
+
+    def _learn(self, file: str, stamp: Stamp) -> None:
+        self._stamps[file] = stamp
+        shelf = self._shelves.read(file, _DECODER)
+        if shelf is None:
+            return
+        names = tuple((name, entry.pin.own_name) for name, entry in shelf.tools.items())
+        entries = [entry for entry in shelf.tools.values() if not entry.gone]
+        pending = sum(map(_is_pending, entries)) if shelf.may_run else len(entries)
+        label = shelf.name, shelf.origin, shelf.head, shelf.stamp, shelf.listed_at, shelf.away
+        self._rows[file] = SourceRow(*label, names, len(entries), pending, shelf.may_run, shelf.approved, shelf.follow)
+        for name, own in names:
+            self._full[name] = file
+            before = self._own.get(own)
+            self._own[own] = file if before is None else (*self.files_of_own(own), file)
+            if self._alike is not None:
+                self._alike[0].setdefault(skeleton(name), name)
+                self._alike[1].setdefault(skeleton(own), own)
+
+    def _forget(self, file: str) -> None:
+        self._stamps.pop(file, None)
+        row = self._rows.pop(file, None)
+        for name, own in row.names if row else ():
+            if self._full.get(name) == file:
+                del self._full[name]
+                if self._alike is not None and self._alike[0].get(mark := skeleton(name)) == name:
+                    del self._alike[0][mark]
+            left = tuple(each for each in self.files_of_own(own) if each != file)
+            if left:
+                self._own[own] = left[0] if len(left) == 1 else left
+            else:
+                self._own.pop(own, None)
+                if self._alike is not None and self._alike[1].get(mark := skeleton(own)) == own:
+                    del self._alike[1][mark]
+
+    def _skeletons(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Of full and of own names; made when a list first brings something new."""
+        if self._alike is None:
+            self._alike = {skeleton(each): each for each in self._full}, {skeleton(each): each for each in self._own}
+        return self._alike
+
+
+@dataclass(frozen=True, slots=True)
+class OtherNames:
+    """The names of all shelves but one."""
+
+    names: NameIndex
+    file: str
+    """Of the one."""
+
+    def have(self, name: str) -> bool:
+        return self.names.file_of(name) not in (None, self.file)
+
+    def have_head(self, head: str) -> bool:
+        return any(row.head == head for file, row in self.names.rows() if file != self.file)
+
+    def have_own(self, own_name: str) -> bool:
+        """And the one has not."""
+        files = self.names.files_of_own(own_name)
+        return bool(files) and self.file not in files
+
+    def alike(self, name: str) -> str:
+        found = self.names.alike(name)
+        return found if found and self.have(found) else ""
+
+    def alike_own(self, own_name: str) -> str:
+        found = self.names.alike_own(own_name)
+        return found if found and self.have_own(found) else ""
+
+
+def _is_pending(entry: _NamedEntry) -> bool:
+    seen = entry.waits or entry.pin
+    return entry.waits is not None or (bool(bytes(seen.flags)) and entry.approved != seen.digest)
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace("-", "").replace(".", "").replace("/", "").lower()
+
+
+def _ratio(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one, other).ratio() if other else 0.0
