@@ -1,4 +1,9 @@
-"""Actions, files and errors without what differs from one time to the next: by these they are known again."""
+"""What alike episodes and troubles have in common, as facts, procedures and pitfalls in their own words.
+
+Confidence is the rule of succession: of n sessions k had something in common, so the next one has it with (k + 1) / (n + 2). A
+session counts once, however many episodes it has. A pattern says what reaches 0.8 (three of three sessions, seven of eight) and
+is as sure as the least sure thing that it says.
+"""
 
 from __future__ import annotations
 

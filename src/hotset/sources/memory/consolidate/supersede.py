@@ -1,4 +1,4 @@
-"""What two short texts share and in what they differ: their words, numbers, names, and whether one says no."""
+"""What a new fact does to those that are there: it confirms, replaces, contradicts or is merged with them. Both stay."""
 
 from __future__ import annotations
 

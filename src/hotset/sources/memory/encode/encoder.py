@@ -1,4 +1,4 @@
-"""What a person or a model wants to be remembered, in their words, with the standing that its kind and trust allow."""
+"""Memories from a session, by rules alone, and from what a person or a model put into words. Pure and deterministic."""
 
 from __future__ import annotations
 

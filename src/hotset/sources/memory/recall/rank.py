@@ -1,4 +1,4 @@
-"""What memories that fit do for the words they were made of: they lift them, and what no longer holds sinks. Pure."""
+"""What speaks for each candidate of a recall: signals of the index, the lift of memories that fit, their order and reasons."""
 
 from __future__ import annotations
 

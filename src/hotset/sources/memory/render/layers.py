@@ -1,4 +1,4 @@
-"""The first layer, about 100 tokens: which topics there are, how large they are, and which of them fit what is asked."""
+"""The index of topics (about 100 tokens), the timeline (about 500), and unfolding both up to whole memories for a question."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from dataclasses import dataclass, field
 from heapq import nlargest
 from itertools import chain, islice, zip_longest
 from math import log2
+from typing import TYPE_CHECKING
 
 from hotset.nouns.memory import Arrangement, Ending, Layer, Task
-from hotset.sources.memory.render.memories import Item, render_memories
+from hotset.sources.memory.render.memories import render_memories
 from hotset.sources.memory.render.overview import HALF_LIFE, CheckpointLine, Overview, OverviewLine, Topic
 from hotset.sources.memory.render.text import DATA, HOW, RenderedText, TimelineLine, day, joined, most_that_fit, one_line, size
 from hotset.text.terms import Term, first_hits, hits, terms
 from hotset.text.words import lowered
 from hotset.tokens import count
+
+if TYPE_CHECKING:
+    from hotset.sources.memory.recall.search import RecalledItem
+
 
 INDEX_TOKENS = 100
 
@@ -463,9 +468,9 @@ def unfold(
     arrangement: Arrangement,
     now: float,
     *,
-    find: Callable[[str], Sequence[Item]],
-    layers: Callable[[Sequence[Item]], Mapping[str, Layer]] = lambda _items: {},
-    beside: Callable[[Sequence[Item]], Iterable[Item]] = lambda _items: (),
+    find: Callable[[str], Sequence[RecalledItem]],
+    layers: Callable[[Sequence[RecalledItem]], Mapping[str, Layer]] = lambda _items: {},
+    beside: Callable[[Sequence[RecalledItem]], Iterable[RecalledItem]] = lambda _items: (),
     task: Task | None = None,
     has_index: bool = False,
     room: LayerRoom | None = None,
@@ -509,7 +514,7 @@ def is_answered(query: str, lines: Sequence[TimelineLine], topics: frozenset[str
 
 
 def top_topics(
-    items: Sequence[Item], fitting: Sequence[str], arrangement: Arrangement, most: int = TOP_TOPICS
+    items: Sequence[RecalledItem], fitting: Sequence[str], arrangement: Arrangement, most: int = TOP_TOPICS
 ) -> tuple[str, ...]:
     """By what was found of each, and by the question's own words where those name it."""
     weights: defaultdict[str, float] = defaultdict(float)
@@ -541,7 +546,7 @@ def _timeline(
     return render_timeline(overview, arrangement, now, topics=topics, max_tokens=tokens, how=how)
 
 
-def _forms(items: Sequence[Item], layers: Mapping[str, Layer], members: frozenset[str]) -> dict[str, Layer]:
+def _forms(items: Sequence[RecalledItem], layers: Mapping[str, Layer], members: frozenset[str]) -> dict[str, Layer]:
     """The best, the top topics' and words of a conversation by their own layers; whatever else was found in a short line."""
     own = {
         item.id
@@ -551,7 +556,7 @@ def _forms(items: Sequence[Item], layers: Mapping[str, Layer], members: frozense
     return {item.id: layers.get(item.id, Layer.FULL) if item.id in own else Layer.INDEX for item in items}
 
 
-def _names(item: Item, arrangement: Arrangement) -> dict[str, None]:
+def _names(item: RecalledItem, arrangement: Arrangement) -> dict[str, None]:
     return dict.fromkeys(shown_as(topic, arrangement) for topic in (item.memory.topics if item.memory is not None else ()))
 
 

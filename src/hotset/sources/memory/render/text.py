@@ -1,4 +1,4 @@
-"""What is told to a model: lines of data within an exact number of tokens."""
+"""Lines of data for a model within an exact number of tokens: escaped, clipped, excerpted, and what says the same once."""
 
 from __future__ import annotations
 
