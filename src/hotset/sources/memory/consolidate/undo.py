@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any, Self
 
 from hotset.errors import BadInput
-from hotset.nouns.deposit import Remembered
 from hotset.nouns.memory import Memory, MemoryId, MemoryLink, Provenance, Relation, Standing, Trust
 from hotset.nouns.page import PageId, SessionId
 from hotset.sources.memory.consolidate.patterns import LEAST_SURE
@@ -17,6 +16,8 @@ from hotset.sources.memory.keep import (
     AGENT,
     SESSION,
     STANDS,
+    batched,
+    commit,
     heard_in,
     is_derived,
     joined_sources,
@@ -31,7 +32,6 @@ from hotset.store.port import Store
 UNDO, RESTORE = "undo-", "restore-"
 """How the names of their runs begin; `undo` takes back these, too."""
 
-_KEEP_SECONDS = 30.0
 _READ = 512  # versions at once
 _AT_ONCE = 256  # that are written in one commit
 _ASIDE = frozenset({Standing.FORGOTTEN, Standing.MERGED, Standing.SUPERSEDED})
@@ -64,10 +64,10 @@ def restore(store: Store, ids: Sequence[MemoryId], now: float) -> int:
 
 def keep_all(store: Store, memories: Sequence[Memory], links: Sequence[MemoryLink] = ()) -> None:
     """In as many commits as it takes, the links last."""
-    for start in range(0, len(memories), _AT_ONCE):
-        store.keep(Remembered(tuple(memories[start : start + _AT_ONCE]))).result(_KEEP_SECONDS)
-    for start in range(0, len(links), _AT_ONCE):
-        store.keep(Remembered(links=tuple(links[start : start + _AT_ONCE]))).result(_KEEP_SECONDS)
+    for some in batched(memories, _AT_ONCE):
+        commit(store, some)
+    for few in batched(links, _AT_ONCE):
+        commit(store, links=few)
 
 
 def _written_by(store: Store, run: str) -> Iterable[MemoryId]:

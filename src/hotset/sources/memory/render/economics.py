@@ -35,6 +35,7 @@ from hotset.sources.memory.render.layers import (
 )
 from hotset.sources.memory.render.memories import layer_of, render_memories
 from hotset.sources.memory.render.overview import Overview, Topic
+from hotset.sources.memory.render.text import DAY
 from hotset.store.port import Store
 from hotset.text.terms import terms
 from hotset.tokens import count
@@ -303,7 +304,6 @@ def _is_crossed(threshold: EconomicsLimit, value: float) -> bool:
 ARRANGED = "MemoryArranged"
 """The name of the event."""
 
-_DAY = 86_400.0
 _LEAST_FULL_DAYS, _LEAST_LINE_DAYS, _LEAST_EXCERPT = 1.0, 7.0, 60
 _SHORTER, _SHORTER_EXCERPT = 0.5, 0.75
 _MUCH_READ = 2000  # tokens: from here on what is read is a cost of its own, and comes shorter, too
@@ -317,7 +317,7 @@ _MOST_MEMBERS = 4
 _MOST_COMPOSITES = 8
 _MOST_STALE = _MOST_ALIASES = 200
 _CONSIDERED = 1000  # topics, the weightiest: those that could reach an index
-_BYPASS_SECONDS = _DAY
+_BYPASS_SECONDS = DAY
 
 
 @dataclass(frozen=True, slots=True)

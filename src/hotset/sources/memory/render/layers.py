@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING
 from hotset.nouns.memory import Arrangement, Ending, Layer, Task
 from hotset.sources.memory.render.memories import render_memories
 from hotset.sources.memory.render.overview import HALF_LIFE, CheckpointLine, Overview, OverviewLine, Topic
-from hotset.sources.memory.render.text import DATA, HOW, RenderedText, TimelineLine, day, joined, most_that_fit, one_line, size
+from hotset.sources.memory.render.text import (
+    DATA,
+    DAY,
+    HOW,
+    RenderedText,
+    TimelineLine,
+    day,
+    joined,
+    most_that_fit,
+    one_line,
+    size,
+)
 from hotset.text.terms import Term, first_hits, hits, terms
 from hotset.text.words import lowered
 from hotset.tokens import count
@@ -164,7 +175,7 @@ def shown_as(topic: str, arrangement: Arrangement) -> str:
 
 def stale_since(overview: Overview) -> float:
     """What was last touched before this, and not read since, may leave the index. Reckoned from the latest memory."""
-    return overview.last - _STALE_DAYS * 86_400.0
+    return overview.last - _STALE_DAYS * DAY
 
 
 def _stale(overview: Overview, arrangement: Arrangement) -> frozenset[str]:
@@ -258,7 +269,6 @@ _MOST_OPEN = 6
 _MOST_LINES = 60  # that are tried for the room there is: twice as many as 500 tokens hold
 _MOST_TOPICS = 12
 _ABOUT = 160  # characters of a checkpoint's line
-_DAY = 86_400.0
 _UNFINISHED = frozenset({Ending.PARTIAL, Ending.FAILURE})
 
 
@@ -370,7 +380,7 @@ def _recent(overview: Overview, arrangement: Arrangement) -> list[OverviewLine]:
     """Reckoned from the latest: who comes back after a month finds where it ended."""
     if not overview.actions:
         return []
-    since = max(line.time for line in overview.actions) - arrangement.line_days * _DAY
+    since = max(line.time for line in overview.actions) - arrangement.line_days * DAY
     return [line for line in overview.actions if line.pinned or line.time >= since]
 
 

@@ -38,6 +38,7 @@ from hotset.nouns.memory import (
 from hotset.sources.memory.kinds import ADVICE_KINDS, KINDS, WARNING_KINDS, kinds_of
 from hotset.sources.memory.render.text import (
     DATA,
+    DAY,
     HOW,
     IN_THE_INDEX,
     WHOLE,
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
 RARE = 0.75
 """From this mass on a memory is shown one form better than its age says: the quarter that tells most."""
 
-_DAY = 86_400.0
 _BETTER = {Layer.INDEX: Layer.TIMELINE, Layer.TIMELINE: Layer.FULL, Layer.FULL: Layer.FULL}
 _EDGES = 100  # a mass is known to one part in so many
 
@@ -92,8 +92,8 @@ def layer_of(memory: Memory, now: float, *, uses: Uses, referenced: bool, mass: 
         return Layer.FULL
     age = now - max(memory.created, uses.last)
     by_age = (
-        Layer.FULL if age < arrangement.full_days * _DAY
-        else Layer.TIMELINE if age < arrangement.line_days * _DAY
+        Layer.FULL if age < arrangement.full_days * DAY
+        else Layer.TIMELINE if age < arrangement.line_days * DAY
         else Layer.INDEX
     )  # fmt: skip
     layer = _BETTER[by_age] if mass >= RARE else by_age
