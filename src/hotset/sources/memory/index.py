@@ -1,4 +1,4 @@
-"""Memories, and what was said with what was said around it, as entries of the index. Pure."""
+"""Memories in the index, and pages of talk with what was said around them: their entries, and following the store."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from hotset.errors import NotFound, PageDamaged
 from hotset.files.lru import Lru
 from hotset.index.port import Index, Watermark
 from hotset.nouns.finding import Entry, EntryId, Sort
-from hotset.nouns.memory import Episode, Memory, MemoryId, Standing
+from hotset.nouns.memory import Episode, Memory, Standing
 from hotset.nouns.page import Kind, Page, PageId
 from hotset.sealing import seal
+from hotset.sources.memory.keep import known_content, known_memories
 from hotset.sources.memory.kinds import NAMED_KINDS, is_memory_id
 from hotset.store.port import Store, Where
 from hotset.window.page_text import is_binary
@@ -128,8 +129,9 @@ def _memories(store: Store, index: Index, until: float, clock: Callable[[], floa
     passed = 0
     while batch := store.memories_after(at, _MEMORIES_AT_ONCE):
         at, last = batch[-1]
-        latest = [_latest(store, id) for id in dict.fromkeys(memory.id for _, memory in batch)]
-        shown = [memory for memory in latest if memory is not None and is_found(memory)]
+        # Whichever version came by, the latest is written: two processes that follow write the same.
+        latest = known_memories(store, dict.fromkeys(memory.id for _, memory in batch))
+        shown = [memory for memory in latest if is_found(memory)]
         hidden = {memory.id for _, memory in batch} - {memory.id for memory in shown}
         if hidden:
             index.remove(sorted(hidden))
@@ -155,14 +157,6 @@ def _tag(name: str) -> int:
     return int.from_bytes(blake2b(name.encode(), digest_size=_TAG_BITS // 8).digest())
 
 
-def _latest(store: Store, id: MemoryId) -> Memory | None:
-    """Whichever version came by: two processes that follow write the same."""
-    try:
-        return store.memory(id)
-    except NotFound:
-        return None
-
-
 def _prompts(store: Store, memory: Memory) -> Iterator[str]:
     """What people said in an episode."""
     if not isinstance(memory.detail, Episode) or memory.source.session is None:
@@ -175,11 +169,8 @@ def _prompts(store: Store, memory: Memory) -> Iterator[str]:
 
 
 def _text(store: Store, page: Page) -> str:
-    try:
-        content = store.content(page.digest)
-    except (NotFound, PageDamaged):
-        return ""
-    return "" if is_binary(content) else seal(content.decode("utf-8", "replace")[:_LONGEST_PAGE]).text
+    content = known_content(store, page.digest)
+    return "" if content is None or is_binary(content) else seal(content.decode("utf-8", "replace")[:_LONGEST_PAGE]).text
 
 
 def _talk(store: Store, index: Index, until: float, clock: Callable[[], float]) -> int:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 import msgspec
 
 from hotset import tokens
-from hotset.errors import BadInput, Conflict, HotsetError, NotFound
+from hotset.errors import BadInput, Conflict, HotsetError, NotFound, PageDamaged
 from hotset.index.port import Index
 from hotset.nouns.deposit import Remembered
 from hotset.nouns.finding import Filter, Query, Sort
@@ -40,7 +40,7 @@ from hotset.nouns.memory import (
     Use,
 )
 from hotset.nouns.note import Scope, Space
-from hotset.nouns.page import SessionId
+from hotset.nouns.page import Digest, Page, PageId, SessionId
 from hotset.sealing import seal
 from hotset.sources.memory.kinds import KINDS, PERSON, RULES, is_same, kinds_of
 from hotset.store.port import Store
@@ -125,6 +125,22 @@ def known_memory(store: Store, id: MemoryId) -> Memory | None:
 def known_memories(store: Store, ids: Iterable[MemoryId]) -> Iterator[Memory]:
     """Those of them that are there, as they stand."""
     return (memory for id in ids if (memory := known_memory(store, id)) is not None)
+
+
+def known_page(store: Store, id: PageId) -> Page | None:
+    """None where the store lost it: an index may know more than its store."""
+    try:
+        return store.page(id)
+    except (NotFound, PageDamaged):
+        return None
+
+
+def known_content(store: Store, digest: Digest) -> bytes | None:
+    """None where the store lost it."""
+    try:
+        return store.content(digest)
+    except (NotFound, PageDamaged):
+        return None
 
 
 def commit(store: Store, memories: Iterable[Memory] = (), links: Iterable[MemoryLink] = (), uses: Iterable[Use] = ()) -> None:

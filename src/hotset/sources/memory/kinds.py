@@ -1,6 +1,6 @@
-"""The kinds of memory: one entry each says all that differs between them. And the ids by which memories are known.
+"""The kinds of memory: one entry each says what differs between them. And the ids by which memories are known.
 
-What files hold of a kind is a second table, in `exchange/items.py`.
+The detail of each kind is in `nouns.memory.DETAILS`, its form in files in `exchange/items.py`.
 """
 
 from __future__ import annotations
@@ -13,18 +13,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 
 from hotset.errors import BadInput
-from hotset.nouns.memory import (
-    Arrangement,
-    Checkpoint,
-    Episode,
-    Fact,
-    Memory,
-    MemoryId,
-    MemoryKind,
-    Pitfall,
-    Procedure,
-    Task,
-)
+from hotset.nouns.memory import DETAILS, Memory, MemoryId, MemoryKind, Task
 
 RULES, PERSON = "rules", "person"
 """`Provenance.by` of what was put together without a model, and of what a person put into words."""
@@ -38,8 +27,6 @@ class KindTraits:
 
     prefix: str
     """How its ids begin."""
-    detail: type | None = None
-    """What belongs to this kind alone."""
     colour: str = ""
     """Of its ids on a terminal and in a graph; empty for the usual one."""
     weights: Mapping[Task, float] = field(default_factory=dict)
@@ -69,10 +56,9 @@ def _by_task(*weights: float) -> Mapping[Task, float]:
 
 
 KINDS: Mapping[MemoryKind, KindTraits] = {
-    MemoryKind.EPISODE: KindTraits("ep", Episode, "blue", _by_task(0.6, 0.15, 0.4, 0.3, 0.25), is_dated=True, is_reworded=True),
+    MemoryKind.EPISODE: KindTraits("ep", "blue", _by_task(0.6, 0.15, 0.4, 0.3, 0.25), is_dated=True, is_reworded=True),
     MemoryKind.FACT: KindTraits(
         "sem",
-        Fact,
         "green",
         _by_task(0.3, 0.5, 0.2, 0.5, 0.45),
         lasts=True,
@@ -81,11 +67,10 @@ KINDS: Mapping[MemoryKind, KindTraits] = {
         reminds=True,
     ),
     MemoryKind.PROCEDURE: KindTraits(
-        "proc", Procedure, "cyan", _by_task(0.1, 0.35, 0.0, 0.0, 0.3), is_advice=True, lasts=True, reminds=True
+        "proc", "cyan", _by_task(0.1, 0.35, 0.0, 0.0, 0.3), is_advice=True, lasts=True, reminds=True
     ),
     MemoryKind.PITFALL: KindTraits(
         "pit",
-        Pitfall,
         "red",
         _by_task(0.0, 0.0, 0.4, 0.2, 0.0),
         is_advice=True,
@@ -94,9 +79,9 @@ KINDS: Mapping[MemoryKind, KindTraits] = {
         reminds=True,
     ),
     MemoryKind.LEARNING: KindTraits("learn", lasts=True, is_free_text=True, reminds=True),
-    MemoryKind.LEDGER: KindTraits("led", Checkpoint, is_reworded=True, is_free_text=True),
-    MemoryKind.HANDOFF: KindTraits("hand", Checkpoint, is_free_text=True, reminds=True),
-    MemoryKind.ARRANGEMENT: KindTraits("arr", Arrangement, is_ours=True),
+    MemoryKind.LEDGER: KindTraits("led", is_reworded=True, is_free_text=True),
+    MemoryKind.HANDOFF: KindTraits("hand", is_free_text=True, reminds=True),
+    MemoryKind.ARRANGEMENT: KindTraits("arr", is_ours=True),
 }
 
 NAMED_KINDS = frozenset(kind for kind, traits in KINDS.items() if not traits.is_ours)
@@ -117,7 +102,7 @@ _ID = re.compile(rf"(?:{PREFIX})-[a-z0-9][a-z0-9-]{{0,60}}")
 
 def kinds_of(*details: type) -> frozenset[MemoryKind]:
     """The kinds that have such a detail."""
-    return frozenset(kind for kind, traits in KINDS.items() if traits.detail in details)
+    return frozenset(kind for kind, detail in DETAILS.items() if detail in details)
 
 
 def kind_named(name: str) -> MemoryKind:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hotset.config import MEMORY, Config
 from hotset.errors import BadConfig, BadInput, HotsetError, NotFound, PageDamaged
@@ -65,7 +65,7 @@ from hotset.sources.memory.render.layers import (
     render_timeline,
     unfold,
 )
-from hotset.sources.memory.render.memories import Item, TermRarity, explained, layer_of, render_memories, render_whole
+from hotset.sources.memory.render.memories import TermRarity, explained, layer_of, render_memories, render_whole
 from hotset.sources.memory.render.overview import Overview, OverviewFile
 from hotset.sources.memory.render.text import HOW, RenderedText
 from hotset.store.port import Store, Where
@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from hotset.sources.memory.recall.search import RecalledItem, RecallQuery, RecallResult
     from hotset.sources.memory.recall.weights import LearnedWeights
 
+_Named = TypeVar("_Named", Task, Ending)
 _log = logging.getLogger("hotset")
 
 SECONDS = 3.0
@@ -225,7 +226,7 @@ class MemorySource:
         asking = RecallQuery(
             query,
             self._clock(),
-            task=task_named(task) if task else None,
+            task=_named(Task, task, "a task is one of") if task else None,
             kinds=wanted,
             talk=not wanted,
             session=SessionId(session) if session else None,
@@ -255,7 +256,7 @@ class MemorySource:
         from hotset.sources.memory.recall.tasks import detect_task  # noqa: PLC0415
 
         store = self._open()
-        wanted, shape = task_named(task) if task else detect_task(query).task, arrangement(store)
+        wanted, shape = _named(Task, task, "a task is one of") if task else detect_task(query).task, arrangement(store)
         found: list[RecalledItem] = []
 
         def find(words: str) -> Sequence[RecalledItem]:
@@ -263,7 +264,7 @@ class MemorySource:
             found[:] = self._find(store, asking).items
             return found
 
-        def beside(_items: Sequence[Item]) -> Iterable[RecalledItem]:
+        def beside(_items: Sequence[RecalledItem]) -> Iterable[RecalledItem]:
             return beside_pages(found, store, query, but=SessionId(session) if session else None)
 
         shown = unfold(
@@ -431,7 +432,7 @@ class MemorySource:
         store, wanted = self.store(), None
         if ending is not None:
             memory = keep.find_memory(store, id)
-            wanted = ending_named(ending)
+            wanted = _named(Ending, ending, "an outcome is")
             if isinstance(memory.detail, Episode) and memory.source.session is not None:
                 self._keep_ending(store, memory.source.session, memory.detail.turns[1], wanted)
         return keep.edit_memory(store, id, ending=wanted, **changes)
@@ -445,7 +446,7 @@ class MemorySource:
 
     def outcome(self, session: str, ending: str) -> None:
         """How the latest task of a session came out, from a caller who knows."""
-        store, wanted = self.store(), ending_named(ending)
+        store, wanted = self.store(), _named(Ending, ending, "an outcome is")
         id = store.session(SessionId(session)).id
         self._keep_ending(store, id, max((turn.number for turn in store.turns(id)), default=0), wanted)
         self._remember_session(store, id)
@@ -774,23 +775,15 @@ class MemorySource:
         self.pending.done(session, said)
 
 
-def task_named(name: str) -> Task:
+def _named(among: type[_Named], name: str, what: str) -> _Named:
     """Raises `BadInput`."""
     try:
-        return Task(name.strip().lower())
+        return among(name.strip().lower())
     except ValueError:
-        raise BadInput(f"a task is one of {', '.join(Task)}, not {name[:40]!r}") from None
+        raise BadInput(f"{what} {', '.join(among)}, not {name[:40]!r}") from None
 
 
-def ending_named(name: str) -> Ending:
-    """Raises `BadInput`."""
-    try:
-        return Ending(name.strip().lower())
-    except ValueError:
-        raise BadInput(f"an outcome is {', '.join(Ending)}, not {name[:40]!r}") from None
-
-
-def _memories(items: Sequence[Item]) -> list[Memory]:
+def _memories(items: Sequence[RecalledItem]) -> list[Memory]:
     return [item.memory for item in items if item.memory is not None]
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hotset.errors import BadInput
-from hotset.nouns.memory import Detail, Ending, Memory, MemoryId, MemoryKind, Pitfall, Procedure, Standing, Trust
-from hotset.sources.memory import DEFAULT_KIND, KINDS, PERSON, WORDED_KINDS, describe_commit
+from hotset.nouns.memory import DETAILS, Detail, Ending, Memory, MemoryId, MemoryKind, Pitfall, Procedure, Standing, Trust
+from hotset.sources.memory import DEFAULT_KIND, PERSON, WORDED_KINDS, describe_commit
 from hotset.surfaces.cli import agreeing
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.memories import as_text, catch_up, no_encode, opened, progress, session_named
@@ -320,9 +320,9 @@ def _tell_taken(would: RollbackPlan) -> None:
 
 
 def _detail(kind: MemoryKind, text: str, *, steps: tuple[str, ...], when: str, why: str, instead: str) -> Detail:
-    if (steps or when) and KINDS[kind].detail is not Procedure:
+    if (steps or when) and DETAILS[kind] is not Procedure:
         raise click.UsageError("--step and --when are for --kind procedure")
-    if (why or instead) and KINDS[kind].detail is not Pitfall:
+    if (why or instead) and DETAILS[kind] is not Pitfall:
         raise click.UsageError("--why and --instead are for --kind pitfall")
     if steps or when:
         return Procedure(when, steps)

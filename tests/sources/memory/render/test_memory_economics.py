@@ -33,7 +33,7 @@ from hotset.sources.memory.render.overview import overview
 from hotset.store.port import Store
 
 HERE = SessionId("s1")
-HEALTHY = Economics(index_loads=1, index_tokens=90, full_loads=1, full_tokens=900, most_full_loads=1, available=30_000)
+HEALTHY = Economics(index_loads=1, index_tokens=90, full_loads=1, read_tokens=900, most_full_loads=1, available=30_000)
 
 
 def loaded(layer: Layer, tokens: int, *, prompt: int = 1, ids: tuple[str, ...] = (), asked: bool = False) -> Event:
@@ -100,7 +100,7 @@ def test_the_six_limits_stand_in_their_order_of_priority():
         timeline_loads=1,
         timeline_tokens=400,
         full_loads=4,
-        full_tokens=900,
+        read_tokens=900,
         most_full_loads=4,
         available=1500,
     )
@@ -113,16 +113,16 @@ def test_the_six_limits_stand_in_their_order_of_priority():
 @pytest.mark.parametrize(
     ("metric", "at_limit", "beyond"),
     [
-        (Metric.RATIO, {"index_tokens": 150, "full_tokens": 1000}, {"index_tokens": 151, "full_tokens": 1000}),
-        (Metric.SAVINGS, {"available": 8000, "full_tokens": 3910}, {"available": 8000, "full_tokens": 3911}),
+        (Metric.RATIO, {"index_tokens": 150, "read_tokens": 1000}, {"index_tokens": 151, "read_tokens": 1000}),
+        (Metric.SAVINGS, {"available": 8000, "read_tokens": 3910}, {"available": 8000, "read_tokens": 3911}),
         (Metric.FULL_LOADS, {"most_full_loads": 3}, {"most_full_loads": 4}),
-        (Metric.DISCOVERY, {"index_tokens": 200, "full_tokens": 9000}, {"index_tokens": 201, "full_tokens": 9000}),
+        (Metric.DISCOVERY, {"index_tokens": 200, "read_tokens": 9000}, {"index_tokens": 201, "read_tokens": 9000}),
         (
             Metric.TIMELINE,
-            {"timeline_loads": 1, "timeline_tokens": 100, "full_tokens": 9000},
-            {"timeline_loads": 2, "timeline_tokens": 201, "full_tokens": 9000, "index_tokens": 0},
+            {"timeline_loads": 1, "timeline_tokens": 100, "read_tokens": 9000},
+            {"timeline_loads": 2, "timeline_tokens": 201, "read_tokens": 9000, "index_tokens": 0},
         ),
-        (Metric.SAVED, {"available": 1990, "full_tokens": 900}, {"available": 1989, "full_tokens": 900}),
+        (Metric.SAVED, {"available": 1990, "read_tokens": 900}, {"available": 1989, "read_tokens": 900}),
     ],
 )
 def test_each_limit_is_crossed_just_beyond_it(metric: Metric, at_limit: dict[str, int], beyond: dict[str, int]):
@@ -134,7 +134,7 @@ def test_each_limit_is_crossed_just_beyond_it(metric: Metric, at_limit: dict[str
 
 
 def test_the_trigger_is_the_third_full_load_of_a_task():
-    costly = Economics(index_loads=1, index_tokens=500, full_loads=2, full_tokens=100, most_full_loads=2, available=9000)
+    costly = Economics(index_loads=1, index_tokens=500, full_loads=2, read_tokens=100, most_full_loads=2, available=9000)
     assert check("trigger", costly) == ()
     assert [breach.metric for breach in check("trigger", replace(costly, most_full_loads=3))] == [Metric.RATIO]
 
@@ -172,7 +172,7 @@ COSTLY = Economics(
     timeline_loads=4,
     timeline_tokens=2000,
     full_loads=4,
-    full_tokens=4000,
+    read_tokens=4000,
     most_full_loads=4,
     available=5000,
     task=Task.REVIEW,
@@ -235,7 +235,7 @@ def test_compressing_stays_within_its_bounds_and_shortens_what_is_read_only_wher
     assert shape.full_days >= 1
     assert shape.line_days >= 7
     assert 60 <= shape.excerpt < 120
-    little = replace(COSTLY, full_tokens=500)
+    little = replace(COSTLY, read_tokens=500)
     items = [recalled(memory) for memory in store.memories()][-12:]
     shape, _ = carry_out(breach_of(Remedy.COMPRESS), Arrangement(), overview(store), {}, little, NOW, items=items)
     assert (shape.full_days, shape.excerpt) == (7.0, 120)

@@ -1,4 +1,9 @@
-"""Actions, files and errors without what differs from one time to the next: by these they are known again."""
+"""What alike episodes and troubles have in common, as facts, procedures and pitfalls in their own words.
+
+Confidence is the rule of succession: of n sessions k had something in common, so the next one has it with (k + 1) / (n + 2). A
+session counts once, however many episodes it has. A pattern says what reaches 0.8 (three of three sessions, seven of eight) and
+is as sure as the least sure thing that it says.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +30,7 @@ from hotset.nouns.memory import (
     Trouble,
     Trust,
 )
-from hotset.sources.memory.consolidate.supersede import conflict, shared, statement_words
+from hotset.sources.memory.consolidate.supersede import conflict, is_same_file, shared, statement_words
 from hotset.sources.memory.encode.speakers import is_dangerous, is_order, is_plain_check, quoted
 from hotset.sources.memory.keep import sessions_of
 from hotset.sources.memory.kinds import RULES, memory_id
@@ -259,7 +264,7 @@ def pattern_of(leader: MemoryId, episodes: Iterable[Memory], common: ThingCounts
         and thing.removeprefix("step ") not in common.borrowed
     }
     changed, read, steps = (_named(sort, sure, shared) for sort in ("changed", "read", "step"))
-    read = [path for path in read if not any(_is_one(path, other) for other in changed)]
+    read = [path for path in read if not any(is_same_file(path, other) for other in changed)]
     if len(words) < _FEWEST_WORDS or (not changed and len(read) + len(steps) < _FEWEST_NAMED):
         return None
     told = [sure[f"{sort} {name}"] for sort, names in (("changed", changed), ("read", read), ("step", steps)) for name in names]
@@ -355,13 +360,9 @@ def _named(sort: str, sure: Mapping[str, float], shared: _Shared) -> list[str]:
     found = sorted((-shared.things[thing], thing.removeprefix(f"{sort} ")) for thing in sure if thing.startswith(f"{sort} "))
     named: list[str] = []
     for _, name in found:
-        if len(named) < _MOST_NAMED and not any(_is_one(name, other) for other in named):
+        if len(named) < _MOST_NAMED and not any(is_same_file(name, other) for other in named):
             named.append(name)
     return named
-
-
-def _is_one(path: str, other: str) -> bool:
-    return path == other or path.endswith(f"/{other}") or other.endswith(f"/{path}")
 
 
 def _text(

@@ -1,4 +1,8 @@
-"""Which of many vectors are near each other: block by block, so that the memory it takes does not grow with their square."""
+"""Draws memories together: what episodes share, what recurs, what says the same, and what no longer holds.
+
+Everything is worked out anew from what is in the store, named so that the same work gives the same memories, and written only
+where it differs. So it can be ended at any moment and begun again, and done twice it writes nothing.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,6 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from hotset.errors import NotFound
 from hotset.nouns.knobs import MemoryKnobs
 from hotset.nouns.memory import (
     Episode,
@@ -42,7 +45,17 @@ from hotset.sources.memory.consolidate.patterns import (
     trouble_key,
 )
 from hotset.sources.memory.consolidate.supersede import merged, mergers, say_the_same, settle_among, subject_of
-from hotset.sources.memory.keep import CONSOLIDATE, Draft, DraftWriter, batched, is_by_hand, is_derived, next_version, run_name
+from hotset.sources.memory.keep import (
+    CONSOLIDATE,
+    Draft,
+    DraftWriter,
+    batched,
+    is_by_hand,
+    is_derived,
+    known_memories,
+    next_version,
+    run_name,
+)
 from hotset.sources.memory.kinds import ADVICE_KINDS, LASTING_KINDS, kinds_of
 from hotset.store.port import Store
 
@@ -283,14 +296,6 @@ class _Work:
     batch: int
     drafting: DraftWriter
 
-    def read(self, ids: Iterable[MemoryId]) -> Iterator[Memory]:
-        """Those that are still there."""
-        for id in ids:
-            try:
-                yield self.store.memory(id)
-            except NotFound:
-                continue
-
     def write(self, what: str, kinds: frozenset[MemoryKind], drafts: Iterable[Draft]) -> int:
         """Gives the number of memories that were written. What no draft asks for any more is retired."""
         written, wanted = 0, set[MemoryId]()
@@ -360,7 +365,7 @@ def _patterns(work: _Work, ground: _Ground, done: ConsolidationReport) -> tuple[
     def drafts() -> Iterator[Draft]:
         for number, cluster in enumerate(ground.large):
             work.progress("patterns", number, len(ground.large))
-            pattern = pattern_of(cluster.leader, work.read(cluster.members), ground.common)
+            pattern = pattern_of(cluster.leader, known_memories(work.store, cluster.members), ground.common)
             if pattern is not None:
                 facts.update(dict.fromkeys(cluster.members, pattern.fact.id))
                 yield Draft(pattern.fact, pattern.episodes)
@@ -382,7 +387,7 @@ def _procedures(work: _Work, ground: _Ground, done: ConsolidationReport) -> Cons
     def drafts() -> Iterator[Draft]:
         for number, leader in enumerate(sorted(found)):
             work.progress("procedures", number, len(found))
-            procedures = sorted(work.read(found[leader]), key=lambda each: (each.created, each.id))
+            procedures = sorted(known_memories(work.store, found[leader]), key=lambda each: (each.created, each.id))
             made = shared_procedure(leader, procedures)
             if made is not None:
                 yield Draft(made, tuple(each.id for each in procedures))
@@ -418,7 +423,7 @@ def _confirm(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
         work.progress("confirming", number, len(waiting))
         sharing = Counter(id for word in advice_words(candidate) for id in proofs.get(word, ()))
         likely = sorted(sharing, key=lambda proof: (-sharing[proof], proof))[:_MOST_PROOFS]
-        found = next((each for each in work.read(likely) if proves(each, candidate)), None)
+        found = next((each for each in known_memories(work.store, likely) if proves(each, candidate)), None)
         if found is not None:
             why = f"{found.id} came to the same"
             version = next_version(candidate, work.now, work.run, why, standing=Standing.ACTIVE, trust=Trust.OUTCOME)
@@ -440,11 +445,11 @@ def _merge(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
                 same.setdefault(said[one], []).append(said[other])
                 same.setdefault(said[other], []).append(said[one])
         touched = [text for text in said if text in same or len(texts[text]) > 1]
-        memories = [memory for text in touched for memory in work.read(texts[text])]
+        memories = [memory for text in touched for memory in known_memories(work.store, texts[text])]
         groups = mergers(memories, same)
         for number, group in enumerate(groups):
             work.progress(f"merging {kind}s", number, len(groups))
-            kept, *lost = work.read((group.kept, *group.lost))
+            kept, *lost = known_memories(work.store, (group.kept, *group.lost))
             total += len(lost) if work.drafting.keep(*merged(kept, lost, work.now, work.run)) else 0
     return replace(done, merged=total)
 
@@ -473,7 +478,7 @@ def _near_facts(work: _Work) -> dict[MemoryId, tuple[MemoryId, ...]]:
     found: dict[MemoryId, tuple[MemoryId, ...]] = {}
     nearest = nearest_before(work.vectors(said), work.knobs.conflict_alike, work.knobs.conflict_facts)
     for text, rows in zip(said, nearest, strict=True):
-        facts = list(work.read(texts[text]))
+        facts = list(known_memories(work.store, texts[text]))
         others = dict.fromkeys(said[row] for row in rows)
         for subject in dict.fromkeys(subject for fact in facts if (subject := subject_of(fact))):
             before = subjects.setdefault(subject, [])

@@ -1,4 +1,4 @@
-"""What two short texts share and in what they differ: their words, numbers, names, and whether one says no."""
+"""What a new fact does to those that are there: it confirms, replaces, contradicts or is merged with them. Both stay."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import lru_cache
 
-from hotset.errors import NotFound
 from hotset.nouns.memory import Episode, Fact, Memory, MemoryId, MemoryLink, Relation, Standing, Trust
 from hotset.nouns.page import SessionId
 from hotset.sources.memory.encode.encoder import ledger_id
-from hotset.sources.memory.keep import Similar, heard_in, joined, next_version, rank
+from hotset.sources.memory.keep import Similar, heard_in, joined, known_memory, next_version, rank
 from hotset.sources.memory.kinds import KINDS, RULES, is_same
 from hotset.store.port import Store
 from hotset.text.stems import root
@@ -282,12 +281,9 @@ class _Table:
 
     def _read(self, id: MemoryId) -> Memory | None:
         """Its latest version: what a search gave may be older."""
-        if id not in self._latest:
-            try:
-                self._latest[id] = self._store.memory(id)
-            except NotFound:
-                return None
-        return self._latest[id]
+        if id not in self._latest and (memory := known_memory(self._store, id)) is not None:
+            self._latest[id] = memory
+        return self._latest.get(id)
 
     def _absorb(self, new: Memory, old: Memory) -> None:
         both = joined(old, new)
@@ -379,7 +375,7 @@ def _goes_on(episode: Memory, ledger: Memory) -> bool:
         return False
     assert isinstance(episode.detail, Episode)
     files = set(ledger.source.places)
-    again = sum(any(_is_one(path, other) for other in episode.detail.artifacts) for path in files)
+    again = sum(any(is_same_file(path, other) for other in episode.detail.artifacts) for path in files)
     if files and again >= _SHARED * len(files):
         return True
     one, other = set(topic_words(ledger.title.removeprefix("Unfinished: "))), set(topic_words(episode.detail.goal))
@@ -387,7 +383,8 @@ def _goes_on(episode: Memory, ledger: Memory) -> bool:
     return both >= _FEWEST_WORDS and both >= _SAME_GOAL * min(len(one), len(other))
 
 
-def _is_one(path: str, other: str) -> bool:
+def is_same_file(path: str, other: str) -> bool:
+    """True if one names the file from the root and the other from a folder on the way."""
     return path == other or path.endswith(f"/{other}") or other.endswith(f"/{path}")
 
 

@@ -1,16 +1,14 @@
-"""Takes back what one piece of work wrote, and brings back what was put aside. Both write new versions; nothing is removed."""
+"""Takes back what one run wrote, or all that came from one place, and brings back what was put aside. Nothing is removed."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, Self
 
-from hotset.errors import BadInput, NotFound
-from hotset.nouns.deposit import Remembered
+from hotset.errors import BadInput
 from hotset.nouns.memory import Memory, MemoryId, MemoryLink, Provenance, Relation, Standing, Trust
 from hotset.nouns.page import PageId, SessionId
 from hotset.sources.memory.consolidate.patterns import LEAST_SURE
@@ -18,9 +16,12 @@ from hotset.sources.memory.keep import (
     AGENT,
     SESSION,
     STANDS,
+    batched,
+    commit,
     heard_in,
     is_derived,
     joined_sources,
+    known_memories,
     next_version,
     run_name,
     sessions_of,
@@ -31,7 +32,6 @@ from hotset.store.port import Store
 UNDO, RESTORE = "undo-", "restore-"
 """How the names of their runs begin; `undo` takes back these, too."""
 
-_KEEP_SECONDS = 30.0
 _READ = 512  # versions at once
 _AT_ONCE = 256  # that are written in one commit
 _ASIDE = frozenset({Standing.FORGOTTEN, Standing.MERGED, Standing.SUPERSEDED})
@@ -64,10 +64,10 @@ def restore(store: Store, ids: Sequence[MemoryId], now: float) -> int:
 
 def keep_all(store: Store, memories: Sequence[Memory], links: Sequence[MemoryLink] = ()) -> None:
     """In as many commits as it takes, the links last."""
-    for start in range(0, len(memories), _AT_ONCE):
-        store.keep(Remembered(tuple(memories[start : start + _AT_ONCE]))).result(_KEEP_SECONDS)
-    for start in range(0, len(links), _AT_ONCE):
-        store.keep(Remembered(links=tuple(links[start : start + _AT_ONCE]))).result(_KEEP_SECONDS)
+    for some in batched(memories, _AT_ONCE):
+        commit(store, some)
+    for few in batched(links, _AT_ONCE):
+        commit(store, links=few)
 
 
 def _written_by(store: Store, run: str) -> Iterable[MemoryId]:
@@ -160,17 +160,17 @@ def plan_rollback(store: Store, origin: RollbackOrigin, now: float) -> RollbackP
     trace.follow()
     forgotten = (
         next_version(memory, now, run, f"taken back: {_told(origin)}", standing=Standing.FORGOTTEN)
-        for memory in trace.memories(trace.gone)
+        for memory in known_memories(store, trace.gone)
         if memory.standing is not Standing.FORGOTTEN
     )
     lessened = (
         next_version(memory, now, run, f"without {_told(origin)}", **trace.left[memory.id])
-        for memory in trace.memories(trace.left)
+        for memory in known_memories(store, trace.left)
         if memory.id not in trace.gone and memory.standing is not Standing.FORGOTTEN
     )
     revived = (
         next_version(memory, now, run, "what stood in its place was taken back", standing=Standing.ACTIVE, valid_until=None)
-        for memory in trace.memories(trace.freed())
+        for memory in known_memories(store, trace.freed())
     )
     return RollbackPlan(tuple(forgotten), tuple(lessened), tuple(revived))
 
@@ -244,7 +244,7 @@ class _Trace:
         while waiting:
             for id in self._links.derived.get(waiting.pop(), ()):
                 if id not in self.gone:
-                    for memory in self.memories((id,)):
+                    for memory in known_memories(self._store, (id,)):
                         if self._falls(memory):
                             self.gone[id] = None
                             waiting.append(id)
@@ -254,17 +254,15 @@ class _Trace:
         candidates = dict.fromkeys(
             id for gone in self.gone for id in (*self._links.replaced.get(gone, ()), *self._links.origins.get(gone, ()))
         )
-        return [memory.id for memory in self.memories(candidates) if memory.id not in self.gone and self._is_free(memory)]
-
-    def memories(self, ids: Iterable[MemoryId]) -> Iterator[Memory]:
-        """Those that are there, as they stand."""
-        for id in ids:
-            with suppress(NotFound):
-                yield self._store.memory(id)
+        return [
+            memory.id
+            for memory in known_memories(self._store, candidates)
+            if memory.id not in self.gone and self._is_free(memory)
+        ]
 
     def _falls(self, memory: Memory) -> bool:
         """Does nothing carry it any more? What a person said carries itself."""
-        origins = list(self.memories(self._links.origins.get(memory.id, ())))
+        origins = list(known_memories(self._store, self._links.origins.get(memory.id, ())))
         if is_derived(memory):
             live = sum(self._is_live(origin) for origin in origins)
             sure = _less(memory.confidence, live, len(origins))
@@ -293,10 +291,14 @@ class _Trace:
         if memory.standing is Standing.SUPERSEDED:
             instead = self._links.replacing.get(memory.id, ())
         elif memory.standing is Standing.MERGED:
-            instead = [each.id for each in self.memories(self._links.derived.get(memory.id, ())) if each.kind is memory.kind]
+            instead = [
+                each.id
+                for each in known_memories(self._store, self._links.derived.get(memory.id, ()))
+                if each.kind is memory.kind
+            ]
         else:
             return False
-        return bool(instead) and not any(self._is_live(each) for each in self.memories(instead))
+        return bool(instead) and not any(self._is_live(each) for each in known_memories(self._store, instead))
 
 
 def _touches(source: Provenance, origin: RollbackOrigin) -> bool:

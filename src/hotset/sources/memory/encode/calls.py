@@ -1,4 +1,7 @@
-"""Did it work? What the result of a call says about that, whichever client ran it. Pure; only heads and tails are looked at."""
+"""What an agent did: each call with its target, its kind, what its result says about it, and what an edit changed. Pure.
+
+Only heads and tails of results are looked at, whichever client ran the call.
+"""
 
 from __future__ import annotations
 
@@ -332,11 +335,6 @@ def check_family(command: str) -> str:
     return _family(_QUOTED.sub("Q", command))
 
 
-def is_look(command: str) -> bool:
-    """Does it look at something and change nothing?"""
-    return _is_look(command)
-
-
 def shell_words(command: str) -> frozenset[str]:
     """What a command is made of, to tell whether two are alike."""
     return frozenset(word for word in re.findall(r"[\w./@:=-]+", command) if len(word) > 1)
@@ -345,7 +343,7 @@ def shell_words(command: str) -> frozenset[str]:
 def _act(place: int, call: Utterance, answer: tuple[int, Utterance] | None) -> Act:
     tool = call.page.tool
     plain = tool.rpartition("__")[2].lower()
-    arguments = _decoded(call.text)
+    arguments = decoded(call.text)
     command = _command(plain, arguments, call.text)
     act = _of_shell(place, call, command) if command else _of_tool(place, call, plain, arguments)
     if answer is None:
@@ -356,14 +354,6 @@ def _act(place: int, call: Utterance, answer: tuple[int, Utterance] | None) -> A
     piped = shell and _PIPED.search(_QUOTED.sub("Q", command)) is not None
     found = result_verdict(result.text, shell=shell, reads=reads, piped=piped) if act.doing is not ActKind.PLAN else NOTHING
     return replace(act, verdict=found, answered=True, result=result.page.id, result_place=at)
-
-
-def _decoded(text: str) -> Mapping[str, Any]:
-    try:
-        value = msgspec.json.decode(text.encode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _command(tool: str, arguments: Mapping[str, Any], raw: str) -> str:
@@ -393,7 +383,7 @@ def _of_shell(place: int, call: Utterance, command: str) -> Act:
         target = files[0] if files else head
     elif family:
         doing, files, target = ActKind.CHECK, once(_named_files(head), _MOST_FILES), head
-    elif _is_look(head):
+    elif is_look(head):
         doing, files, target = ActKind.READ, once(_named_files(head), _MOST_FILES), head
     else:
         doing, files, target = ActKind.RUN, once(_named_files(head), _MOST_FILES), head
@@ -490,7 +480,8 @@ def _family(command: str) -> str:
     return ""
 
 
-def _is_look(head: str) -> bool:
+def is_look(head: str) -> bool:
+    """Does a command look at something and change nothing?"""
     bare = _QUOTED.sub("Q", head)
     parts = [part.strip() for part in re.split(r"&&|;|\|\||(?<!\|)\|(?!\|)", bare) if part.strip()]
     return bool(parts) and all(_LOOKS.match(part) for part in parts) and not re.search(r"(?<![2&=-])>(?!&|\s?/dev/null)", bare)

@@ -1,4 +1,4 @@
-"""What a person or a model wants to be remembered, in their words, with the standing that its kind and trust allow."""
+"""Memories from a session, by rules alone, and from what a person or a model put into words. Pure and deterministic."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hotset.nouns.memory import (
+    DETAILS,
     Action,
     Checkpoint,
     Detail,
@@ -47,7 +48,7 @@ from hotset.sources.memory.encode.work import (
     topics_of,
     work_outcome,
 )
-from hotset.sources.memory.kinds import ADVICE_KINDS, KINDS, RULES, memory_id
+from hotset.sources.memory.kinds import ADVICE_KINDS, RULES, memory_id
 from hotset.sources.memory.recall.tasks import detect_task
 from hotset.text.characters import squeezed
 from hotset.text.clip import clip_prose
@@ -100,7 +101,7 @@ def _detail(kind: MemoryKind, text: str, title: str) -> Detail:
         Pitfall: Pitfall(text),
         Checkpoint: Checkpoint(doing=text),
     }
-    return made.get(KINDS[kind].detail)
+    return made.get(DETAILS[kind])
 
 
 _MOST_ACTIONS = 40

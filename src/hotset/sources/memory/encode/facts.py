@@ -1,4 +1,4 @@
-"""What a fact is about: facts on one subject may replace each other. Pure."""
+"""Facts that a person stated or agreed to: the forms of such sentences, and the subjects by which facts replace each other."""
 
 from __future__ import annotations
 

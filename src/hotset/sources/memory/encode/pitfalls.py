@@ -1,4 +1,4 @@
-"""What went wrong in a stretch of work, and what was done before it went right. Pure.
+"""Pitfalls: what went wrong in a span of work, and what was done before it went right. Pure.
 
 A trouble is settled when the same action works, or the same check passes: an outcome, and nobody's word. Reading what is not
 there, and what a person did not allow, are no troubles.

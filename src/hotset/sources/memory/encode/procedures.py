@@ -1,4 +1,4 @@
-"""What was done, without what belongs to one occasion: by this it is known again, and can be done again. Pure.
+"""Procedures: what was done without what belongs to one occasion, so that it can be known again and done again. Pure.
 
 A path in the project is told from its root, a test by what it is, a message or a number by a placeholder. What stays one
 occasion's own (a script written in place, a loop, an address, a file in /tmp) has no general form.

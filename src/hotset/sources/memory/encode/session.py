@@ -1,6 +1,7 @@
-"""From the store to what memories are made of: the line of a session, its pages with as much of their text as is looked at.
+"""A session as memories are made of it: its line of pages, and the spans of that line that are about one goal each.
 
-Of long texts the head and the tail are read, and cut at line ends before secrets are sealed: no token has a line end in it.
+Of long texts the head and the tail are read, and cut at line ends before secrets are sealed: no token has a line end in it. A
+prompt is judged by what came before it alone, so a longer line has the same spans, and only its last one may have grown.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from typing import Any
 
 import msgspec
 
-from hotset.errors import NotFound, PageDamaged
 from hotset.nouns.memory import Ending
 from hotset.nouns.page import ROOT, Chain, Kind, Page, SessionId
 from hotset.nouns.turn import Session, Turn
 from hotset.sealing import seal
 from hotset.sources.memory.encode.speakers import PromptWords, ends_in_action, is_person, prompt_words
+from hotset.sources.memory.keep import known_content
 from hotset.store.port import Store, Where
 from hotset.text.characters import squeezed
 from hotset.text.sentences import without_fences
@@ -95,10 +96,8 @@ def utterance(page: Page, content: bytes) -> Utterance:
 def _read(store: Store, page: Page) -> Utterance | None:
     if page.kind in NOT_SEARCHED or is_ours(page):
         return None
-    try:
-        return utterance(page, store.content(page.digest))
-    except (NotFound, PageDamaged):
-        return None
+    content = known_content(store, page.digest)
+    return None if content is None else utterance(page, content)
 
 
 def _pages(store: Store, session: SessionId) -> dict[Chain, list[Page]]:
@@ -169,10 +168,7 @@ def _is_aside(store: Store, turn: Turn, first: str, handed: str) -> bool:
         return True
     if turn.system is None:
         return False
-    try:
-        system = store.content(turn.system)[:_ASIDE_HEAD].decode("utf-8", "replace")
-    except (NotFound, PageDamaged):
-        return False
+    system = (known_content(store, turn.system) or b"")[:_ASIDE_HEAD].decode("utf-8", "replace")
     return _ASIDE.search(system) is not None
 
 

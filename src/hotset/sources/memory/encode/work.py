@@ -1,4 +1,4 @@
-"""What a memory is about, in a few words that stay the same from session to session. Pure."""
+"""What a span of work came to, in words: its topics, title, text and outcome, and what it left open. Pure."""
 
 from __future__ import annotations
 

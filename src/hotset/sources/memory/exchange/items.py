@@ -1,8 +1,11 @@
-"""The JSON objects of loki-mode's files, kind by kind. Pure.
+"""Every kind of memory in files: where it stands in an export, and its fields as loki-mode names them. Pure.
 
 `show_...` gives the fields of a memory as loki-mode names them. `read_...` gives title, text and detail of an object that
 any version or program wrote: unknown fields are passed over, missing ones done without, and no value is trusted to have
 its type.
+
+An object carries the whole memory under `hotset`, so that reading gives back what was written. That counts only while the
+fields beside it agree with it: an edit of those is read instead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A procedure as a Markdown file, the way loki-mode writes skills, and such a file as a procedure. Pure."""
+"""A folder in loki-mode's layout: JSON by layers and kinds, and procedures as skill files."""
 
 from __future__ import annotations
 

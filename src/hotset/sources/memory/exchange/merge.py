@@ -1,4 +1,4 @@
-"""The index and the timeline of an export, gathered while memories pass by. Pure."""
+"""What both file formats share: folders written whole or not at all, the index of an export, and merging what was read."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
 
 import msgspec
 
-from hotset.errors import BadInput, HotsetError, NotFound
+from hotset.errors import BadInput, HotsetError
 from hotset.files.folder import sync_folder
 from hotset.files.root import NotTaken, Root, can_be_shown, parts_of, shown
 from hotset.files.write import write_error
@@ -27,6 +27,7 @@ from hotset.nouns.deposit import Remembered
 from hotset.nouns.memory import Checkpoint, Episode, Memory, MemoryId, MemoryLink, Relation, Standing, Trust
 from hotset.nouns.progress import Progress, silent
 from hotset.sources.memory.exchange.items import EPISODE, MARK, Item, iso_day, iso_time, sealed
+from hotset.sources.memory.keep import batched, known_memories
 from hotset.sources.memory.kinds import ADVICE_KINDS, is_same
 from hotset.store.memory_form import from_fields, refuse_unfit
 from hotset.store.port import Store
@@ -338,8 +339,8 @@ def merge_memories(
         count, links = _spool(found, spool)
         memories = (from_fields(msgspec.json.decode(line)) for line in spool)
         deposits = chain(
-            ((len(batch), Remembered(memories=merge.choose(merge.memory, batch))) for batch in _batches(memories)),
-            ((len(batch), Remembered(links=merge.choose(merge.link, batch))) for batch in _batches(links)),
+            ((len(batch), Remembered(memories=merge.choose(merge.memory, batch))) for batch in batched(memories, BATCH)),
+            ((len(batch), Remembered(links=merge.choose(merge.link, batch))) for batch in batched(links, BATCH)),
         )
         done = 0
         for size, deposit in deposits:
@@ -368,12 +369,6 @@ def _spool(found: Iterable[Memory | MemoryLink], spool: IO[bytes]) -> tuple[int,
         count += 1
     spool.seek(0)
     return count, links
-
-
-def _batches(rows: Iterable[_T]) -> Iterator[list[_T]]:
-    rows = iter(rows)
-    while batch := list(islice(rows, BATCH)):
-        yield batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,11 +412,8 @@ class _Merge:
 
     def link(self, read: MemoryLink) -> MemoryLink | None:
         """The link to write, if any."""
-        try:
-            ends = [self.store.memory(read.of), self.store.memory(read.to)]
-        except NotFound:
-            return None
-        if any(end.standing is Standing.FORGOTTEN for end in ends):
+        ends = list(known_memories(self.store, (read.of, read.to)))
+        if len(ends) < 2 or any(end.standing is Standing.FORGOTTEN for end in ends):
             return None
         if not self.vouched and read.relation in _AGAINST and any(end.source.by != "import" for end in ends):
             return None  # a file alone cannot replace what is known here

@@ -1,4 +1,4 @@
-"""What memories that fit do for the words they were made of: they lift them, and what no longer holds sinks. Pure."""
+"""What speaks for each candidate of a recall: signals of the index, the lift of memories that fit, their order and reasons."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from hotset.sources.memory.kinds import ADVICE_KINDS
 from hotset.sources.memory.recall.tasks import KIND_WEIGHTS
 from hotset.sources.memory.recall.time_words import TimeWords, fits
 from hotset.sources.memory.recall.weights import SignalWeights
+from hotset.sources.memory.render.text import DAY
 from hotset.text.sentences import SENTENCE_END
 from hotset.text.stops import CHAT
 from hotset.text.terms import Term, first_hits
@@ -254,8 +255,6 @@ def _wordwise() -> Wordwise:
 
 Signals = dict[str, float]
 """By a signal's name."""
-
-DAY = 86_400.0
 
 _PERSON = "prompt"
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 
-from hotset.errors import NotFound, PageDamaged
 from hotset.index.port import Index
 from hotset.nouns.finding import Filter, Query, Sort
 from hotset.nouns.knobs import MemoryKnobs
@@ -19,6 +18,7 @@ from hotset.nouns.memory import Episode, Memory, MemoryId, MemoryKind, Relation,
 from hotset.nouns.page import Kind, Page, PageId, SessionId
 from hotset.sources.memory.encode.speakers import is_person
 from hotset.sources.memory.index import FINDABLE, entry_of
+from hotset.sources.memory.keep import known_content, known_memory, known_page
 from hotset.sources.memory.kinds import ADVICE_KINDS, NAMED_KINDS, WARNING_KINDS
 from hotset.sources.memory.recall.rank import (
     SAME_SESSION,
@@ -162,10 +162,8 @@ def recall(
 
 def best_stretch(page: Page, store: Store, wanted: Sequence[Term]) -> str:
     """Of a page that was not found by its own words: the stretch that shares most with the question; empty where it is lost."""
-    try:
-        stretches = list(page_stretches(page, store.content(page.digest)))
-    except (NotFound, PageDamaged):
-        return ""
+    content = known_content(store, page.digest)
+    stretches = () if content is None else page_stretches(page, content)
     return max((each.text for each in stretches), key=lambda text: _shared(text, wanted), default="")
 
 
@@ -182,24 +180,14 @@ def _reply_before(page: Page, store: Store) -> str:
     """What the model said right before a prompt; nothing where it had called a tool."""
     at: Page | None = page
     for _ in range(_PARTS):
-        at = _page(at.parent, store) if at is not None and at.parent is not None else None
+        at = known_page(store, at.parent) if at is not None and at.parent is not None else None
         if at is None or at.kind is not Kind.PROMPT:
             break
     return _content(at, store) if at is not None and at.kind is Kind.RESPONSE else ""
 
 
-def _page(id: PageId, store: Store) -> Page | None:
-    try:
-        return store.page(id)
-    except (NotFound, PageDamaged):  # an index may know what its store lost
-        return None
-
-
 def _content(page: Page, store: Store) -> str:
-    try:
-        return store.content(page.digest).decode("utf-8", "replace")
-    except (NotFound, PageDamaged):
-        return ""
+    return (known_content(store, page.digest) or b"").decode("utf-8", "replace")
 
 
 def says_something(text: str) -> bool:
@@ -280,7 +268,7 @@ class _Ranked:
         fitting: dict[str, Memory] = {}
         replaced: dict[str, Memory | None] = {}
         for key in known[:_RECORDS]:
-            memory = _memory(store, MemoryId(key))
+            memory = known_memory(store, MemoryId(key))
             if memory is None or memory.standing not in FINDABLE:
                 del self.signals[key]
                 continue
@@ -346,18 +334,11 @@ class _Ranked:
         return candidate is not None and candidate.is_talk and candidate.session == session
 
 
-def _memory(store: Store, id: MemoryId) -> Memory | None:
-    try:
-        return store.memory(id)
-    except NotFound:  # erased since it was indexed
-        return None
-
-
 def _holding_now(store: Store, old: Memory) -> Memory | None:
     at = old
     for _ in range(_REPLACED_BY):
         replacing = [link.of for link in store.memory_links(at.id) if link.relation is Relation.SUPERSEDES and link.to == at.id]
-        new = _memory(store, replacing[-1]) if replacing else None
+        new = known_memory(store, replacing[-1]) if replacing else None
         if new is None:
             return None
         if new.standing is Standing.ACTIVE:
@@ -434,7 +415,7 @@ class _Serving:
         candidate = self.ranked.candidates[key]
         if not candidate.is_talk or candidate.session == self.asking.session:
             return None
-        page = _page(PageId(key), self.store)
+        page = known_page(self.store, PageId(key))
         if page is None:
             return None
         text = candidate.text or best_stretch(page, self.store, self.wanted)
@@ -583,10 +564,7 @@ def _said_in(session: SessionId, first: Sequence[PageId], turns: Sequence[int], 
     """These, and then whatever else was said there."""
     near = list(turns)
     for id in dict.fromkeys(first):
-        try:
-            page = store.page(id)
-        except (NotFound, PageDamaged):  # an index may know what its store lost
-            continue
-        near.append(page.turn)
-        yield page
+        if (page := known_page(store, id)) is not None:
+            near.append(page.turn)
+            yield page
     yield from said_near(near, session, store)

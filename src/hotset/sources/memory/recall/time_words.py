@@ -1,4 +1,4 @@
-"""What a single time looks like ("yesterday", "last week", "March 15th"), and which days it is.
+"""Times in a question ("yesterday", "last week", "since March 15th"): which days they mean, and the question without them.
 
 All of it is the speaker's own time, without a zone.
 """
@@ -9,22 +9,13 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 
 Days = tuple[datetime, datetime]
 """From a moment to the first that is not in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimeReference:
-    now: datetime
-
-    @property
-    def today(self) -> date:
-        return self.now.date()
-
-
-Make = Callable[[re.Match[str], TimeReference], Days]
+Make = Callable[[re.Match[str], datetime], Days]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,54 +67,45 @@ def _form(pattern: str, *, alone: bool = True) -> Callable[[Make], Make]:
 # ------------------------------------------------------------------------------------------------------- days by name
 
 
-@_form(r"(?:earlier )?today|this (?:morning|afternoon|evening)|just now|(?:a )?(?:moment|second|little while) ago")
-def _today(_hit: re.Match[str], clock: TimeReference) -> Days:
-    return _from(clock.today, 1)
-
-
-@_form(rf"yesterday(?: {_PART_OF_DAY})?")
-def _yesterday(_hit: re.Match[str], clock: TimeReference) -> Days:
-    return _from(clock.today - timedelta(1), 1)
-
-
 @_form(r"last night")
-def _last_night(_hit: re.Match[str], clock: TimeReference) -> Days:
-    midnight = _midnight(clock.today)
+def _last_night(_hit: re.Match[str], now: datetime) -> Days:
+    midnight = _midnight(now.date())
     return midnight - timedelta(hours=6), midnight + timedelta(hours=6)
 
 
-@_form(r"(?:the )?day before yesterday")
-def _before_yesterday(_hit: re.Match[str], clock: TimeReference) -> Days:
-    return _from(clock.today - timedelta(2), 1)
+_BY_NAME = {
+    r"(?:earlier )?today|this (?:morning|afternoon|evening)|just now|(?:a )?(?:moment|second|little while) ago": 0,
+    rf"yesterday(?: {_PART_OF_DAY})?": -1,
+    r"(?:the )?day before yesterday": -2,
+    r"tomorrow": 1,
+}
+_LATELY = {r"(?:the )?other day": 10, r"recently|lately|these days": 30}
 
 
-@_form(r"tomorrow")
-def _tomorrow(_hit: re.Match[str], clock: TimeReference) -> Days:
-    return _from(clock.today + timedelta(1), 1)
+def _day_from_today(days: int, _hit: re.Match[str], now: datetime) -> Days:
+    return _from(now.date() + timedelta(days), 1)
 
 
-@_form(r"(?:the )?other day")
-def _other_day(_hit: re.Match[str], clock: TimeReference) -> Days:
-    return _past(clock, days=10)
+def _last_days(days: int, _hit: re.Match[str], now: datetime) -> Days:
+    return now - timedelta(days), now
 
 
-@_form(r"recently|lately|these days")
-def _recently(_hit: re.Match[str], clock: TimeReference) -> Days:
-    return _past(clock, days=30)
+FORMS += [TimeForm(name, partial(_day_from_today, days), is_alone=True) for name, days in _BY_NAME.items()]
+FORMS += [TimeForm(name, partial(_last_days, days), is_alone=True) for name, days in _LATELY.items()]
 
 
 @_form(rf"(?P<which>)(?P<day>{_WEEKDAY})", alone=False)
 @_form(rf"(?P<which>)(?P<day>{_WEEKDAY}) {_PART_OF_DAY}")
 @_form(rf"(?P<which>last|this past|past|previous|this|next) (?P<day>{_WEEKDAY})(?: {_PART_OF_DAY})?")
-def _weekday(hit: re.Match[str], clock: TimeReference) -> Days:
+def _weekday(hit: re.Match[str], now: datetime) -> Days:
     day = _WEEKDAYS.index(hit["day"].lower())
-    monday = clock.today - timedelta(clock.today.weekday())
+    monday = now.date() - timedelta(now.date().weekday())
     match hit["which"].lower():
         case "this":
             return _from(monday + timedelta(day), 1)
         case "next":
-            return _from(clock.today + timedelta((day - clock.today.weekday() - 1) % 7 + 1), 1)
-    return _from(clock.today - timedelta((clock.today.weekday() - day - 1) % 7 + 1), 1)
+            return _from(now.date() + timedelta((day - now.date().weekday() - 1) % 7 + 1), 1)
+    return _from(now.date() - timedelta((now.date().weekday() - day - 1) % 7 + 1), 1)
 
 
 # ------------------------------------------------------------------------------------------------ weeks, months, years
@@ -131,64 +113,60 @@ def _weekday(hit: re.Match[str], clock: TimeReference) -> Days:
 
 @_form(r"(?P<count>)(?:over )?(?:the (?:last|past)|past) (?P<unit>day|week|month|quarter|year)")
 @_form(rf"(?:over )?(?:the )?(?:last|past|previous) (?P<count>{_COUNT}) (?P<unit>{_UNIT})s?")
-def _rolling(hit: re.Match[str], clock: TimeReference) -> Days:
-    return _back(clock.now, hit["unit"].lower(), _number(hit["count"] or "one")), clock.now
+def _rolling(hit: re.Match[str], now: datetime) -> Days:
+    return _back(now, hit["unit"].lower(), _number(hit["count"] or "one")), now
 
 
 @_form(r"(?P<which>the) weekend", alone=False)
 @_form(r"(?P<which>(?:this|the) past|(?:the )?(?:this|last|previous|next|past)|over the) weekend")
-def _weekend(hit: re.Match[str], clock: TimeReference) -> Days:
-    saturday = clock.today - timedelta(clock.today.weekday()) + timedelta(5)
+def _weekend(hit: re.Match[str], now: datetime) -> Days:
+    saturday = now.date() - timedelta(now.date().weekday()) + timedelta(5)
     which = hit["which"].lower()
     if which == "this":
         return _from(saturday, 2)
     if which.endswith("next"):
-        return _from(saturday + timedelta(7 if clock.today >= saturday else 0), 2)
+        return _from(saturday + timedelta(7 if now.date() >= saturday else 0), 2)
     return _from(saturday - timedelta(7), 2)
 
 
 @_form(r"(?P<part>(?:the )?(?:start|beginning|end|middle) of) (?P<which>the) (?P<unit>week|month|quarter|year)")
 @_form(rf"(?P<part>earlier|later|{_PART}) (?P<which>this|last|previous|next|current) (?P<unit>week|month|quarter|year)")
 @_form(r"(?P<part>)(?:the )?(?P<which>this|last|previous|next|current) (?P<unit>week|month|quarter|year)")
-def _calendar(hit: re.Match[str], clock: TimeReference) -> Days:
+def _calendar(hit: re.Match[str], now: datetime) -> Days:
     step, part = {"last": -1, "previous": -1, "next": 1}.get(hit["which"].lower(), 0), hit["part"].lower()
-    days = _unit(clock.today, hit["unit"].lower(), step)
+    days = _unit(now.date(), hit["unit"].lower(), step)
     if part == "earlier":
-        return days[0], max(clock.now, days[0])
+        return days[0], max(now, days[0])
     if part == "later":
-        return max(clock.now, days[0]), days[1]
+        return max(now, days[0]), days[1]
     return _part(days, part)
 
 
 @_form(rf"(?P<count>{_COUNT}) (?P<unit>{_UNIT})s? (?:ago|back)")
-def _ago(hit: re.Match[str], clock: TimeReference) -> Days:
+def _ago(hit: re.Match[str], now: datetime) -> Days:
     unit, count = hit["unit"].lower(), _number(hit["count"])
-    then = _back(clock.now, unit, count)
+    then = _back(now, unit, count)
     if unit in {"minute", "hour"}:
         slack = timedelta(**{f"{unit}s": max(1, count // 4)})
         return then - slack, then + slack
     # Whoever counts in weeks means a week, not a day; a few are two to five.
     slack_days = {"day": 0, "week": 3, "weekend": 3, "month": 15, "quarter": 45, "year": 183}[unit]
     if "couple" in hit["count"].lower() or "few" in hit["count"].lower() or "several" in hit["count"].lower():
-        slack_days = max(1, (clock.now - then).days // 2)
+        slack_days = max(1, (now - then).days // 2)
     return _from(then.date() - timedelta(slack_days), 2 * slack_days + 1)
 
 
 # ---------------------------------------------------------------------------------------------------------------- dates
 
 
-@_form(rf"(?P<year>{_YEAR})(?P<dash>[-/.])(?P<month>\d\d?)(?P=dash)(?P<day>\d\d?)(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?")
-def _iso_day(hit: re.Match[str], _clock: TimeReference) -> Days:
-    return _from(date(int(hit["year"]), int(hit["month"]), int(hit["day"])), 1)
-
-
 @_form(rf"(?P<day>\d\d?)\.(?P<month>\d\d?)\.(?P<year>{_YEAR})")
-def _dotted_day(hit: re.Match[str], _clock: TimeReference) -> Days:
+@_form(rf"(?P<year>{_YEAR})(?P<dash>[-/.])(?P<month>\d\d?)(?P=dash)(?P<day>\d\d?)(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?")
+def _iso_day(hit: re.Match[str], _now: datetime) -> Days:
     return _from(date(int(hit["year"]), int(hit["month"]), int(hit["day"])), 1)
 
 
 @_form(rf"(?P<one>\d\d?)/(?P<other>\d\d?)/(?P<year>{_YEAR})")
-def _slashed_day(hit: re.Match[str], _clock: TimeReference) -> Days:
+def _slashed_day(hit: re.Match[str], _now: datetime) -> Days:
     one, other = int(hit["one"]), int(hit["other"])
     if one <= 12 and other <= 12 and one != other:
         raise ValueError  # the day or the month first: nobody can tell
@@ -197,17 +175,17 @@ def _slashed_day(hit: re.Match[str], _clock: TimeReference) -> Days:
 
 
 @_form(rf"(?P<year>{_YEAR})-W(?P<week>\d\d)")
-def _iso_week(hit: re.Match[str], _clock: TimeReference) -> Days:
+def _iso_week(hit: re.Match[str], _now: datetime) -> Days:
     return _from(date.fromisocalendar(int(hit["year"]), int(hit["week"]), 1), 7)
 
 
 @_form(rf"(?:{_WEEKDAY},? )?{_DAYS} (?:of )?(?P<month>{_MONTH})(?:,? (?P<year>{_YEAR}))?")
 @_form(rf"(?:{_WEEKDAY},? )?(?P<month>{_CLEAR_MONTH}) {_DAYS}(?:,? (?P<year>{_YEAR}))?")
-def _day_of_month(hit: re.Match[str], clock: TimeReference) -> Days:
+def _day_of_month(hit: re.Match[str], now: datetime) -> Days:
     month, day = _month(hit["month"]), _ordinal(hit["day"])
     last = _ordinal(hit["last"]) if hit["last"] else day
-    year = int(hit["year"]) if hit["year"] else clock.today.year
-    if not hit["year"] and (month, day) > (clock.today.month, clock.today.day):
+    year = int(hit["year"]) if hit["year"] else now.date().year
+    if not hit["year"] and (month, day) > (now.date().month, now.date().day):
         year -= 1
     return _from(date(year, month, day), (date(year, month, last) - date(year, month, day)).days + 1)
 
@@ -216,20 +194,20 @@ def _day_of_month(hit: re.Match[str], clock: TimeReference) -> Days:
 @_form(rf"(?P<part>)(?P<which>)(?P<month>{_MONTH}),? (?:of )?(?P<year>{_YEAR})")
 @_form(rf"(?P<part>)(?P<which>last|this|next) (?P<month>{_CLEAR_MONTH})(?P<year>)")
 @_form(rf"(?P<part>{_PART})[ -](?P<which>)(?P<month>{_MONTH})(?:,? (?P<year>{_YEAR}))?")
-def _whole_month(hit: re.Match[str], clock: TimeReference) -> Days:
+def _whole_month(hit: re.Match[str], now: datetime) -> Days:
     month, which = _month(hit["month"]), hit["which"].lower()
-    year = int(hit["year"]) if hit["year"] else clock.today.year
+    year = int(hit["year"]) if hit["year"] else now.date().year
     if not hit["year"] and which != "this":
         if which == "next":
-            year += month <= clock.today.month
+            year += month <= now.date().month
         else:  # "last March" in March is the one of a year ago
-            year -= month > clock.today.month or (which == "last" and month == clock.today.month)
+            year -= month > now.date().month or (which == "last" and month == now.date().month)
     start = _midnight(date(year, month, 1))
     return _part((start, shifted(start, 1)), hit["part"].lower())
 
 
 @_form(rf"(?P<year>{_YEAR})-(?P<month>0[1-9]|1[0-2])", alone=False)
-def _iso_month(hit: re.Match[str], _clock: TimeReference) -> Days:
+def _iso_month(hit: re.Match[str], _now: datetime) -> Days:
     start = _midnight(date(int(hit["year"]), int(hit["month"]), 1))
     return start, shifted(start, 1)
 
@@ -237,12 +215,12 @@ def _iso_month(hit: re.Match[str], _clock: TimeReference) -> Days:
 @_form(r"(?P<number>Q[1-4])(?P<year>)", alone=False)
 @_form(rf"(?P<number>Q[1-4]),? (?:of )?(?P<year>{_YEAR})")
 @_form(rf"(?:the )?(?P<number>first|second|third|fourth) quarter of (?P<year>{_YEAR})")
-def _quarter(hit: re.Match[str], clock: TimeReference) -> Days:
+def _quarter(hit: re.Match[str], now: datetime) -> Days:
     number = {"1": 1, "2": 2, "3": 3, "4": 4, "first": 1, "second": 2, "third": 3, "fourth": 4}[
         hit["number"].lower().removeprefix("q")
     ]
-    year = int(hit["year"]) if hit["year"] else clock.today.year
-    if not hit["year"] and 3 * number - 2 > clock.today.month:
+    year = int(hit["year"]) if hit["year"] else now.date().year
+    if not hit["year"] and 3 * number - 2 > now.date().month:
         year -= 1
     start = _midnight(date(year, 3 * number - 2, 1))
     return start, shifted(start, 3)
@@ -250,7 +228,7 @@ def _quarter(hit: re.Match[str], clock: TimeReference) -> Days:
 
 @_form(rf"(?P<part>)(?:the year )?(?P<year>{_YEAR})", alone=False)
 @_form(rf"(?P<part>{_PART})[ -](?:the year )?(?P<year>{_YEAR})")
-def _year(hit: re.Match[str], _clock: TimeReference) -> Days:
+def _year(hit: re.Match[str], _now: datetime) -> Days:
     start = _midnight(date(int(hit["year"]), 1, 1))
     return _part((start, shifted(start, 12)), hit["part"].lower())
 
@@ -264,10 +242,6 @@ def _midnight(day: date) -> datetime:
 
 def _from(day: date, days: int) -> Days:
     return _midnight(day), _midnight(day + timedelta(days))
-
-
-def _past(clock: TimeReference, days: int) -> Days:
-    return clock.now - timedelta(days), clock.now
 
 
 def shifted(then: datetime, months: int) -> datetime:
@@ -342,10 +316,10 @@ class TimeWords:
 
 def time_words(query: str, now: float, offset: float = 0.0) -> TimeWords:
     """`offset`: how many seconds the speaker's clock is ahead of UTC."""
-    clock = TimeReference(_local(now, offset))
+    here = _local(now, offset)
     text = _blotted(query[:_MOST_CHARS], _CODE)
     latest, first = ([hit.span() for hit in pattern.finditer(text)] for pattern in (_LATEST, _FIRST))
-    found = list(_ranges(_blotted(text, _LATEST), clock))
+    found = list(_ranges(_blotted(text, _LATEST), here))
     ranges = [days for _, days in found]
     # The range of "in January and March" is all that lies between; one open end leaves the whole open.
     since = None if any(one[0] is None for one in ranges) else min((one[0] for one in ranges if one[0]), default=None)
@@ -409,24 +383,24 @@ _CODE = re.compile(
 """Where nobody speaks: code, quotes, names of files, versions."""
 
 
-def _ranges(text: str, clock: TimeReference) -> Iterator[tuple[tuple[int, int], _Range]]:
+def _ranges(text: str, now: datetime) -> Iterator[tuple[tuple[int, int], _Range]]:
     at = 0
     while hit := _phrase().search(text, at):
-        found = _pair(hit, clock)
+        found = _pair(hit, now)
         end = hit.end()
         if found is None:
-            found, end = _single(hit, clock), hit.end("end")
-        if found is None or (found[0] is not None and found[0] > clock.now):
+            found, end = _single(hit, now), hit.end("end")
+        if found is None or (found[0] is not None and found[0] > now):
             at = hit.start() + 1
         else:
             yield (hit.start(), end), found
             at = end
 
 
-def _pair(hit: re.Match[str], clock: TimeReference) -> _Range | None:
+def _pair(hit: re.Match[str], now: datetime) -> _Range | None:
     """Two times that are said as one."""
     lead, join = _lead(hit), (hit["join"] or "").strip(" ,").lower()
-    one, other = _days(hit["one"], clock), _days(hit["other"], clock) if hit["other"] else None
+    one, other = _days(hit["one"], now), _days(hit["other"], now) if hit["other"] else None
     if one is None or other is None:
         return None
     if lead in _PLAIN and join in {"", "and", "or"}:  # "in January and March": all that lies between
@@ -438,14 +412,14 @@ def _pair(hit: re.Match[str], clock: TimeReference) -> _Range | None:
     return None
 
 
-def _single(hit: re.Match[str], clock: TimeReference) -> _Range | None:
+def _single(hit: re.Match[str], now: datetime) -> _Range | None:
     lead = _lead(hit)
-    days = _days(hit["one"], clock, alone=lead not in _PLAIN | _BOUNDS)
+    days = _days(hit["one"], now, alone=lead not in _PLAIN | _BOUNDS)
     if days is None or lead == "between":
         return None
     match lead:
         case "since" | "starting":
-            return days[0], clock.now
+            return days[0], now
         case "before" | "prior to" | "earlier than":
             return None, days[0]
         case "after" | "later than":
@@ -459,11 +433,11 @@ def _lead(hit: re.Match[str]) -> str:
     return " ".join((hit["lead"] or "").lower().split())
 
 
-def _days(text: str, clock: TimeReference, *, alone: bool = False) -> Days | None:
+def _days(text: str, now: datetime, *, alone: bool = False) -> Days | None:
     for form in FORMS:
         if (form.is_alone or not alone) and (hit := form.match(text)):
             try:
-                return form.make(hit, clock)
+                return form.make(hit, now)
             except (ValueError, OverflowError):  # February 30th, the year 0
                 return None
     return None

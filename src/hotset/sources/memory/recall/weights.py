@@ -1,4 +1,7 @@
-"""What each signal counts when memories are put in order. Data alone: whoever adapts them to a store makes another set.
+"""What each signal counts when memories are put in order, and learning that from what was read after a recall.
+
+Each recall is logged with the signals of what it found, as numbers; a reading of one of these in the same session soon after
+shows that it was wanted. Every set of weights can so be judged on the same recalls, without trying it out on anybody.
 
 The defaults are round numbers near those that are chosen on four fifths of LongMemEval's questions and do best on the rest; with
 any one of them 30 % greater or smaller, recall@5, @10 and NDCG@10 there change by less than a point. The

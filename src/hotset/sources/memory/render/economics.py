@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from math import ceil
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from hotset.errors import Conflict
 from hotset.nouns.memory import Arrangement, Layer, Memory, MemoryId, MemoryKind, Provenance, Task, Trust, Uses
@@ -33,11 +33,16 @@ from hotset.sources.memory.render.layers import (
     stale_since,
     whole_index,
 )
-from hotset.sources.memory.render.memories import Item, layer_of, render_memories
+from hotset.sources.memory.render.memories import layer_of, render_memories
 from hotset.sources.memory.render.overview import Overview, Topic
+from hotset.sources.memory.render.text import DAY
 from hotset.store.port import Store
 from hotset.text.terms import terms
 from hotset.tokens import count
+
+if TYPE_CHECKING:
+    from hotset.sources.memory.recall.search import RecalledItem
+
 
 LOADED = "MemoryLoaded"
 """The name of the event."""
@@ -115,7 +120,7 @@ class Economics:
     timeline_loads: int = 0
     timeline_tokens: int = 0
     full_loads: int = 0
-    full_tokens: int = 0
+    read_tokens: int = 0
     most_full_loads: int = 0
     """In one task."""
     available: int = 0
@@ -134,10 +139,6 @@ class Economics:
     @property
     def discovery_tokens(self) -> int:
         return self.index_tokens + self.timeline_tokens
-
-    @property
-    def read_tokens(self) -> int:
-        return self.full_tokens
 
     @property
     def spent(self) -> int:
@@ -240,7 +241,7 @@ def economics_of(events: Iterable[Event], topics: Topics = lambda _id: ()) -> Ec
         timeline_loads=len(of_layer[Layer.TIMELINE]),
         timeline_tokens=sum(each.tokens for each in of_layer[Layer.TIMELINE]),
         full_loads=len(full),
-        full_tokens=sum(each.tokens for each in full),
+        read_tokens=sum(each.tokens for each in full),
         most_full_loads=max(by_prompt, default=0),
         available=max((each.available for each in loads), default=0),
         asked=sum(each.asked for each in loads),
@@ -303,7 +304,6 @@ def _is_crossed(threshold: EconomicsLimit, value: float) -> bool:
 ARRANGED = "MemoryArranged"
 """The name of the event."""
 
-_DAY = 86_400.0
 _LEAST_FULL_DAYS, _LEAST_LINE_DAYS, _LEAST_EXCERPT = 1.0, 7.0, 60
 _SHORTER, _SHORTER_EXCERPT = 0.5, 0.75
 _MUCH_READ = 2000  # tokens: from here on what is read is a cost of its own, and comes shorter, too
@@ -317,7 +317,7 @@ _MOST_MEMBERS = 4
 _MOST_COMPOSITES = 8
 _MOST_STALE = _MOST_ALIASES = 200
 _CONSIDERED = 1000  # topics, the weightiest: those that could reach an index
-_BYPASS_SECONDS = _DAY
+_BYPASS_SECONDS = DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +339,7 @@ def carry_out(  # noqa: PLR0917 - each of them is of another kind
     economics: Economics,
     now: float,
     *,
-    items: Sequence[Item] = (),
+    items: Sequence[RecalledItem] = (),
 ) -> tuple[Arrangement, Effect]:
     """The arrangement for the next session, and what that is worth; the same one where nothing can be gained.
 
@@ -407,7 +407,7 @@ class _Scene:
     uses: Mapping[str, Uses]
     economics: Economics
     now: float
-    items: Sequence[Item]
+    items: Sequence[RecalledItem]
 
     def timeline(self, arrangement: Arrangement) -> int:
         """Tokens of the timeline that a question gets which fits a few of the weightiest topics."""

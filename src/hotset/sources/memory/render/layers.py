@@ -1,4 +1,4 @@
-"""The first layer, about 100 tokens: which topics there are, how large they are, and which of them fit what is asked."""
+"""The index of topics (about 100 tokens), the timeline (about 500), and unfolding both up to whole memories for a question."""
 
 from __future__ import annotations
 
@@ -9,14 +9,30 @@ from dataclasses import dataclass, field
 from heapq import nlargest
 from itertools import chain, islice, zip_longest
 from math import log2
+from typing import TYPE_CHECKING
 
 from hotset.nouns.memory import Arrangement, Ending, Layer, Task
-from hotset.sources.memory.render.memories import Item, render_memories
+from hotset.sources.memory.render.memories import render_memories
 from hotset.sources.memory.render.overview import HALF_LIFE, CheckpointLine, Overview, OverviewLine, Topic
-from hotset.sources.memory.render.text import DATA, HOW, RenderedText, TimelineLine, day, joined, most_that_fit, one_line, size
+from hotset.sources.memory.render.text import (
+    DATA,
+    DAY,
+    HOW,
+    RenderedText,
+    TimelineLine,
+    day,
+    joined,
+    most_that_fit,
+    one_line,
+    size,
+)
 from hotset.text.terms import Term, first_hits, hits, terms
 from hotset.text.words import lowered
 from hotset.tokens import count
+
+if TYPE_CHECKING:
+    from hotset.sources.memory.recall.search import RecalledItem
+
 
 INDEX_TOKENS = 100
 
@@ -159,7 +175,7 @@ def shown_as(topic: str, arrangement: Arrangement) -> str:
 
 def stale_since(overview: Overview) -> float:
     """What was last touched before this, and not read since, may leave the index. Reckoned from the latest memory."""
-    return overview.last - _STALE_DAYS * 86_400.0
+    return overview.last - _STALE_DAYS * DAY
 
 
 def _stale(overview: Overview, arrangement: Arrangement) -> frozenset[str]:
@@ -253,7 +269,6 @@ _MOST_OPEN = 6
 _MOST_LINES = 60  # that are tried for the room there is: twice as many as 500 tokens hold
 _MOST_TOPICS = 12
 _ABOUT = 160  # characters of a checkpoint's line
-_DAY = 86_400.0
 _UNFINISHED = frozenset({Ending.PARTIAL, Ending.FAILURE})
 
 
@@ -365,7 +380,7 @@ def _recent(overview: Overview, arrangement: Arrangement) -> list[OverviewLine]:
     """Reckoned from the latest: who comes back after a month finds where it ended."""
     if not overview.actions:
         return []
-    since = max(line.time for line in overview.actions) - arrangement.line_days * _DAY
+    since = max(line.time for line in overview.actions) - arrangement.line_days * DAY
     return [line for line in overview.actions if line.pinned or line.time >= since]
 
 
@@ -463,9 +478,9 @@ def unfold(
     arrangement: Arrangement,
     now: float,
     *,
-    find: Callable[[str], Sequence[Item]],
-    layers: Callable[[Sequence[Item]], Mapping[str, Layer]] = lambda _items: {},
-    beside: Callable[[Sequence[Item]], Iterable[Item]] = lambda _items: (),
+    find: Callable[[str], Sequence[RecalledItem]],
+    layers: Callable[[Sequence[RecalledItem]], Mapping[str, Layer]] = lambda _items: {},
+    beside: Callable[[Sequence[RecalledItem]], Iterable[RecalledItem]] = lambda _items: (),
     task: Task | None = None,
     has_index: bool = False,
     room: LayerRoom | None = None,
@@ -509,7 +524,7 @@ def is_answered(query: str, lines: Sequence[TimelineLine], topics: frozenset[str
 
 
 def top_topics(
-    items: Sequence[Item], fitting: Sequence[str], arrangement: Arrangement, most: int = TOP_TOPICS
+    items: Sequence[RecalledItem], fitting: Sequence[str], arrangement: Arrangement, most: int = TOP_TOPICS
 ) -> tuple[str, ...]:
     """By what was found of each, and by the question's own words where those name it."""
     weights: defaultdict[str, float] = defaultdict(float)
@@ -541,7 +556,7 @@ def _timeline(
     return render_timeline(overview, arrangement, now, topics=topics, max_tokens=tokens, how=how)
 
 
-def _forms(items: Sequence[Item], layers: Mapping[str, Layer], members: frozenset[str]) -> dict[str, Layer]:
+def _forms(items: Sequence[RecalledItem], layers: Mapping[str, Layer], members: frozenset[str]) -> dict[str, Layer]:
     """The best, the top topics' and words of a conversation by their own layers; whatever else was found in a short line."""
     own = {
         item.id
@@ -551,7 +566,7 @@ def _forms(items: Sequence[Item], layers: Mapping[str, Layer], members: frozense
     return {item.id: layers.get(item.id, Layer.FULL) if item.id in own else Layer.INDEX for item in items}
 
 
-def _names(item: Item, arrangement: Arrangement) -> dict[str, None]:
+def _names(item: RecalledItem, arrangement: Arrangement) -> dict[str, None]:
     return dict.fromkeys(shown_as(topic, arrangement) for topic in (item.memory.topics if item.memory is not None else ()))
 
 

@@ -1,4 +1,4 @@
-"""In which form a memory is shown: by its age, its use, and how much it tells. Pure: nothing is written or removed by age."""
+"""Memories for a model and for a person: whole, as an excerpt or in a line, by their age, their use and how much they tell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from math import log
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -38,6 +38,7 @@ from hotset.nouns.memory import (
 from hotset.sources.memory.kinds import ADVICE_KINDS, KINDS, WARNING_KINDS, kinds_of
 from hotset.sources.memory.render.text import (
     DATA,
+    DAY,
     HOW,
     IN_THE_INDEX,
     WHOLE,
@@ -60,13 +61,13 @@ from hotset.text.terms import topic_words
 from hotset.tokens import count
 
 if TYPE_CHECKING:
+    from hotset.sources.memory.recall.search import RecalledItem
     from hotset.sources.memory.source import MemoryDetails
 
 
 RARE = 0.75
 """From this mass on a memory is shown one form better than its age says: the quarter that tells most."""
 
-_DAY = 86_400.0
 _BETTER = {Layer.INDEX: Layer.TIMELINE, Layer.TIMELINE: Layer.FULL, Layer.FULL: Layer.FULL}
 _EDGES = 100  # a mass is known to one part in so many
 
@@ -91,8 +92,8 @@ def layer_of(memory: Memory, now: float, *, uses: Uses, referenced: bool, mass: 
         return Layer.FULL
     age = now - max(memory.created, uses.last)
     by_age = (
-        Layer.FULL if age < arrangement.full_days * _DAY
-        else Layer.TIMELINE if age < arrangement.line_days * _DAY
+        Layer.FULL if age < arrangement.full_days * DAY
+        else Layer.TIMELINE if age < arrangement.line_days * DAY
         else Layer.INDEX
     )  # fmt: skip
     layer = _BETTER[by_age] if mass >= RARE else by_age
@@ -228,27 +229,6 @@ def asks_for_a_number(query: str) -> bool:
     return _FOR_A_NUMBER.search(query) is not None
 
 
-class Item(Protocol):
-    """What a recall found: a memory, or words of a conversation."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def time(self) -> float: ...
-    @property
-    def score(self) -> float: ...
-    @property
-    def memory(self) -> Memory | None: ...
-    @property
-    def speaker(self) -> str: ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Form:
     """One way of showing an item."""
@@ -258,7 +238,7 @@ class _Form:
 
 
 def render_memories(
-    items: Sequence[Item],
+    items: Sequence[RecalledItem],
     arrangement: Arrangement,
     layers: Mapping[str, Layer],
     *,
@@ -266,7 +246,7 @@ def render_memories(
     query: str = "",
     task: Task | None = None,
     how: str = HOW,
-    beside: Iterable[Item] = (),
+    beside: Iterable[RecalledItem] = (),
 ) -> RenderedText:
     """The best first, each in the largest form that its layer and the room allow; pitfalls before all else when debugging.
 
@@ -309,7 +289,7 @@ class _Renderer:
         self._is_debugging = is_debugging
         self._told: list[tuple[str, str]] = []
         self._tokens = _tokens_of(head)
-        self._unnamed: dict[str, tuple[Item, _Form, int]] = {}
+        self._unnamed: dict[str, tuple[RecalledItem, _Form, int]] = {}
         self.shown: dict[str, Layer] = {}
 
     @property
@@ -321,12 +301,12 @@ class _Renderer:
     def text(self) -> str:
         return _rendered(self._head, self._told) if self._told else ""
 
-    def will_name(self, chosen: Iterable[ItemGroup[Item]]) -> None:
+    def will_name(self, chosen: Iterable[ItemGroup[RecalledItem]]) -> None:
         for each in chosen:
             form = _short(each)
             self._unnamed[each.item.id] = (each.item, form, _tokens_of(f"- {form.text}"))
 
-    def show(self, item: Item, forms: Iterable[_Form], most: int, *, is_best: bool = False) -> int:
+    def show(self, item: RecalledItem, forms: Iterable[_Form], most: int, *, is_best: bool = False) -> int:
         """In the first form that the room allows, and `most`; otherwise not at all. The tokens that it took.
 
         The best one may take what is reserved, too.
@@ -355,11 +335,11 @@ def _tokens_of(line: str) -> int:
     return count(f"{line}\n")
 
 
-def _is_models(item: Item) -> bool:
+def _is_models(item: RecalledItem) -> bool:
     return item.memory is None and item.speaker == _MODEL
 
 
-def _chosen(items: Sequence[Item]) -> list[ItemGroup[Item]]:
+def _chosen(items: Sequence[RecalledItem]) -> list[ItemGroup[RecalledItem]]:
     """Without what may not be shown, what was said before, and more than two pieces of advice of a kind."""
     served = [item for item in items if item.memory is None or item.memory.standing in _SERVED]
     many: Counter[str] = Counter()
@@ -371,11 +351,11 @@ def _chosen(items: Sequence[Item]) -> list[ItemGroup[Item]]:
     return chosen
 
 
-def _words(item: Item) -> str:
+def _words(item: RecalledItem) -> str:
     return item.text or item.title
 
 
-def _forms(each: ItemGroup[Item], arrangement: Arrangement, layer: Layer, query: str) -> Iterator[_Form]:
+def _forms(each: ItemGroup[RecalledItem], arrangement: Arrangement, layer: Layer, query: str) -> Iterator[_Form]:
     """From the largest that its layer allows to the smallest."""
     if layer is Layer.FULL or (layer is Layer.TIMELINE and count(each.item.text) <= _AS_SHORT):
         yield _Form(Layer.FULL, _in_full(each, arrangement, query))
@@ -384,14 +364,14 @@ def _forms(each: ItemGroup[Item], arrangement: Arrangement, layer: Layer, query:
     yield _short(each)
 
 
-def _short(each: ItemGroup[Item]) -> _Form:
+def _short(each: ItemGroup[RecalledItem]) -> _Form:
     item = each.item
     words = item.title or item.text
     name = line(words, count(item.text), IN_THE_INDEX, most=_SHORT_TITLE) if item.memory is None else name_of(item.memory)
     return _Form(Layer.INDEX, f"{name} [{item.id}]".lstrip())
 
 
-def _in_full(each: ItemGroup[Item], arrangement: Arrangement, query: str) -> str:
+def _in_full(each: ItemGroup[RecalledItem], arrangement: Arrangement, query: str) -> str:
     item = each.item
     text = as_data(item.text.strip() or item.title)
     before, behind = f"{_label(each)}: ", f" [{item.id}]"
@@ -409,13 +389,13 @@ def _in_full(each: ItemGroup[Item], arrangement: Arrangement, query: str) -> str
     return _line(each)
 
 
-def _line(each: ItemGroup[Item]) -> str:
+def _line(each: ItemGroup[RecalledItem]) -> str:
     item = each.item
     words = line(item.title or item.text, count(item.text)) if item.memory is None else line_of(item.memory)
     return f"{_label(each)}: {words} [{item.id}]"
 
 
-def _label(each: ItemGroup[Item]) -> str:
+def _label(each: ItemGroup[RecalledItem]) -> str:
     """`pitfall 2026-01-05`, and whatever makes it worth less or more."""
     item, memory = each.item, each.item.memory
     said = [item.speaker if item.speaker and memory is None else item.kind, day(item.time)]
@@ -436,7 +416,7 @@ def _indented(text: str) -> str:
     return "\n  ".join(line.rstrip() for line in text.splitlines() if line.strip())
 
 
-def _topics(item: Item) -> tuple[str, ...]:
+def _topics(item: RecalledItem) -> tuple[str, ...]:
     return item.memory.topics if item.memory is not None else ()
 
 
