@@ -79,9 +79,9 @@ def test_no_call_waits_for_an_import(tmp_path):
         ThreadPoolExecutor(3) as pool,
     ):
         asking = [pool.submit(_calls, up.address, f"client {n}", over) for n in range(3)]
-        wait_until(lambda: ask(up.address)["kept"] > 3)
-        begun = time.monotonic()
         try:
+            wait_until(lambda: (ask(up.address) or {"kept": 0})["kept"] > 3)
+            begun = time.monotonic()
             command = [sys.executable, "-m", "hotset", "import", str(export), "--data", str(up.folder), "--json"]
             told = subprocess.run(command, capture_output=True, timeout=sample(120, 3600), check=False)
         finally:
