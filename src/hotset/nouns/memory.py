@@ -13,7 +13,7 @@ from typing import NewType
 from hotset.nouns.page import PageId, SessionId
 
 MemoryId = NewType("MemoryId", str)
-"""`ep-2026-01-05-3k9f2mqx`, `sem-7ha2c0de`: a kind, the day of an episode, and a hash (see `sources.memory.naming`)."""
+"""`ep-2026-01-05-3k9f2mqx`, `sem-7ha2c0de`: a kind, the day of an episode, and a hash (see `sources.memory.kinds`)."""
 
 
 class MemoryKind(StrEnum):
