@@ -6,9 +6,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from hotset.errors import DiskFull, StoreFailed
-from hotset.nouns.deposit import Answered, Asked
-from hotset.nouns.turn import Event
+from hotset.errors import BadInput, DiskFull, PageDamaged, StoreFailed
+from hotset.nouns.deposit import Answered, Asked, Billed, Planned
+from hotset.nouns.turn import Event, Outcome
 from hotset.testing import RamStore, Say
 from tests.proxy.wire import DIALECTS, post, question
 from tests.waiting import ask, wait_until
@@ -35,6 +35,35 @@ class FailingStore(RamStore):
             failed.set_exception(self.failure)
             return failed
         return super().keep(*deposits)
+
+
+class PickyStore(RamStore):
+    """A real store that refuses a group in which something of one kind stands."""
+
+    def __init__(self, kind: type, failure: Exception) -> None:
+        super().__init__()
+        self.kind, self.failure = kind, failure
+
+    def keep(self, *deposits):
+        if any(isinstance(each, self.kind) for each in deposits):
+            refused: Future = Future()
+            refused.set_exception(self.failure)
+            return refused
+        return super().keep(*deposits)
+
+
+@pytest.mark.parametrize("failure", [BadInput("odd text"), PageDamaged("a row is damaged"), StoreFailed("a bug")], ids=repr)
+@pytest.mark.parametrize("kind", [Planned, Billed])
+def test_a_request_and_its_reply_are_kept_where_what_stands_beside_them_cannot_be(pair, kind, failure):
+    store = PickyStore(kind, failure)
+    world = pair(open_store=lambda: store)
+
+    answer = post(world.address, "anthropic", question("anthropic", "hello"))
+
+    assert answer.status == 200
+    world.settle()
+    [turn] = [turn for session in store.sessions() for turn in store.turns(session.id)]
+    assert turn.outcome is Outcome.DONE
 
 
 @pytest.mark.row("C9")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from hotset.dialects.port import Dialect
-from hotset.errors import BadInput, HotsetError, Malformed, NotFound
+from hotset.errors import DiskFull, HotsetError, Malformed, NotFound, StoreBusy, StoreMoved
 from hotset.nouns.call import Call, Headers, Response, header
 from hotset.nouns.deposit import Answered, Asked, Deposit, Kept
 from hotset.nouns.message import Reply, Request
@@ -368,10 +368,8 @@ class Record:
         """A request or a reply is kept also where something beside it cannot be."""
         try:
             return await keeping
-        except NotFound:
-            raise
-        except BadInput as error:
-            if len(group) == 1:
+        except HotsetError as error:
+            if len(group) == 1 or isinstance(error, NotFound | DiskFull | StoreBusy | StoreMoved):
                 raise
             self.bypassed(f"store: {error}")
             return await self._machine.keeper.hand_over(main)
