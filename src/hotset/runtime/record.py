@@ -66,8 +66,8 @@ class Record:
         self._asking: Asked | None = None
         """The request, once it is read; None where it cannot be."""
         self._reply = Reply()
-        self.closing: Callable[[Reply], Sequence[Deposit]] = lambda _reply: ()
-        """What is to be kept with the reply once it is read."""
+        self.closing: Callable[[Reply], Sequence[Deposit]] | None = None
+        """What is to be kept with the reply once it is read. Let go when it was asked: it refers back to this record."""
         self._beside_request: list[Deposit] = []
         self._beside_reply: list[Deposit] = []
         self._given_up = True
@@ -262,8 +262,9 @@ class Record:
             self._committing = self._machine.background.spawn(confirming, KEEPING)
 
     def _closed_with(self, reply: Reply) -> Sequence[Deposit]:
+        closing, self.closing = self.closing, None
         try:
-            return self.closing(reply)
+            return closing(reply) if closing is not None else ()
         except Exception as error:  # fail open: the reply is kept without
             self.bypassed(f"a fault of ours in closing a turn: {type(error).__name__}")
             return ()

@@ -120,11 +120,12 @@ class Writer:
         while not ended:
             first = self._queue.get()
             batch: list[_Waiting] = []
-            size = 0
+            count = size = 0
             while first is not None:
                 batch.append(first)
+                count += len(first.deposits)
                 size += _bytes_in(first.deposits)
-                if len(batch) >= _MOST_AT_ONCE or size >= _MOST_BYTES_AT_ONCE or self._queue.empty():
+                if count >= _MOST_AT_ONCE or size >= _MOST_BYTES_AT_ONCE or self._queue.empty():
                     break
                 first = self._queue.get()
             ended = first is None
